@@ -1,7 +1,7 @@
 /** Tests, and what only tests use. */
-const TESTS = '([.]test[.]ts$|/src/testing/|^deploy/test/)';
+const TESTS = '([.]test[.]ts$|/src/testing/|^packages/e2e/|^deploy/test/)';
 
-/** Imports point one way: proto <- kit <- audit, deletions <- services <- standalone; inside a service main -> service -> rpc -> use case -> store. */
+/** Imports point one way: proto <- kit <- audit, deletions <- services <- launcher; inside a service main -> service -> rpc -> use case -> store. */
 module.exports = {
   forbidden: [
     { name: 'no-circular', severity: 'error', from: {}, to: { circular: true } },
@@ -24,7 +24,7 @@ module.exports = {
       name: 'kit-knows-no-service',
       severity: 'error',
       from: { path: '^packages/(kit|audit|deletions)/' },
-      to: { path: '^(services|packages/standalone)/' },
+      to: { path: '^(services|packages/launcher)/' },
     },
     {
       name: 'kit-knows-no-domain',
@@ -40,10 +40,10 @@ module.exports = {
       to: { path: '^services/', pathNot: '^services/$1/' },
     },
     {
-      name: 'services-know-no-standalone',
+      name: 'services-know-no-launcher',
       severity: 'error',
       from: { path: '^services/', pathNot: TESTS },
-      to: { path: '^packages/(standalone|embedded|testkit)/' },
+      to: { path: '^packages/(launcher|e2e|embedded|testkit)/' },
     },
     {
       name: 'published-packages-stand-alone',

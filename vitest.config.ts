@@ -1,32 +1,10 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
-const E2E = 'packages/standalone/src/e2e';
+const E2E = 'packages/e2e/src';
 
-/** Set by `npm run test:all`: every end-to-end test in both shapes. */
+/** Set by `npm run test:all`: the tests of the folder `standalone` in both shapes, and the faults. */
 const all = process.env.LATCHKEY_TESTS === 'all';
-
-/** Minutes of broken processes, networks, disks and object stores. */
-const FAULTS = `${E2E}/*.faults.test.ts`;
-
-/** Every page once. The other tests of the dashboard are standalone. */
-const TOUR = `${E2E}/dashboard-tour.test.ts`;
-
-/** Tests that start all their processes themselves: in the deployed shape alone. */
-const DEPLOYED = ['faults', 'fleet', 'fleet-start', 'traces'].map((name) => `${E2E}/${name}.test.ts`);
-
-/** Tests that `npm test` also runs in the deployed shape, as they depend on the network. */
-const OVER_THE_WIRE = [
-  'command-line',
-  'connections',
-  'delete-account',
-  'credential-changes',
-  'downloads',
-  'first-session',
-  'live-events',
-  'order-of-checks',
-  'request-costs',
-].map((name) => `${E2E}/${name}.test.ts`);
 
 /**
  * Unit tests that measure or change what belongs to a whole process: memory, CPU time, telemetry,
@@ -35,8 +13,8 @@ const OVER_THE_WIRE = [
 const ISOLATED = [
   'packages/kit/src/rpc/observe.test.ts',
   'packages/kit/src/telemetry/tracing.test.ts',
-  'packages/standalone/src/log-sink.test.ts',
-  'packages/standalone/src/settings.test.ts',
+  'packages/launcher/src/log-sink.test.ts',
+  'packages/launcher/src/settings.test.ts',
   'services/apps/src/runtime-key/runtime-key.test.ts',
   'services/gateway/src/files-data-path.remote.test.ts',
 ];
@@ -47,7 +25,7 @@ const unit = (name: string, isolate: boolean) => ({
   test: {
     name,
     include: isolate ? ISOLATED : ['packages/*/src/**/*.test.ts', 'services/*/src/**/*.test.ts', 'deploy/test/**/*.test.ts'],
-    exclude: ['**/node_modules/**', `${E2E}/**`, ...(isolate ? [] : ISOLATED)],
+    exclude: ['**/node_modules/**', `${E2E}/{both,standalone,deployed,faults}/**`, ...(isolate ? [] : ISOLATED)],
     isolate,
     // With two cores, the default would be one, and tests mostly wait for servers.
     maxWorkers: Math.max(3, availableParallelism()),
@@ -56,18 +34,17 @@ const unit = (name: string, isolate: boolean) => ({
   },
 });
 
-/** The end-to-end tests of one shape; the set-up starts the one that the project's name says. */
-const endToEnd = (shape: 'standalone' | 'deployed', include: readonly string[], exclude: readonly string[] = []) => ({
+/** The end-to-end tests of one shape: those of the folder `both`, and its own. */
+const endToEnd = (shape: 'standalone' | 'deployed') => ({
   extends: true as const,
   test: {
     name: `e2e-${shape}`,
-    include: all ? [`${E2E}/*.test.ts`] : [...include],
-    exclude: [...exclude, ...(all ? [] : [FAULTS])],
+    include: ['both', shape, ...(all ? ['standalone', 'faults'] : [])].map((folder) => `${E2E}/${folder}/*.test.ts`),
     // Many start instances: each takes up to 30 seconds on a busy machine, and 60 at most.
     testTimeout: 180_000,
     expect: { poll: { timeout: 15_000 } },
     hookTimeout: 120_000,
-    globalSetup: ['./packages/standalone/src/testing/e2e-setup.ts'],
+    globalSetup: ['./packages/e2e/src/instance/e2e-setup.ts'],
     // The files share an instance in other processes, so isolation would only cost time.
     isolate: false,
     // After the unit tests and fewer at a time, as each file may run ten processes.
@@ -82,11 +59,6 @@ export default defineConfig({
     hookTimeout: 60_000,
     isolate: true,
     pool: 'forks',
-    projects: [
-      unit('unit', false),
-      unit('unit-isolated', true),
-      endToEnd('standalone', [`${E2E}/*.test.ts`], all ? DEPLOYED : [...DEPLOYED, TOUR]),
-      endToEnd('deployed', [...DEPLOYED, ...OVER_THE_WIRE, TOUR]),
-    ],
+    projects: [unit('unit', false), unit('unit-isolated', true), endToEnd('standalone'), endToEnd('deployed')],
   },
 });

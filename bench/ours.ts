@@ -1,6 +1,6 @@
 import { findFreePort } from '@latchkey/embedded/free-port';
 import { waitUntil } from '@latchkey/embedded/wait-until';
-import { answers, startProgram } from '@latchkey/standalone/program';
+import { answers, startProgram } from '@latchkey/launcher/program';
 import { cpuSecondsOf, processTree, type Stat } from './process-tree.ts';
 
 const NO_LIMIT = '1000000000';
@@ -33,7 +33,7 @@ export interface Side {
 /** Starts Latchkey without limits. */
 export async function startOurs({ databaseUrl, redisUrl, dataDir, stops }: Servers, shape: Shape): Promise<Side> {
   const livePort = await findFreePort();
-  const args = ['packages/standalone/src/main.ts', ...(shape === 'deployed' ? ['--deployed'] : [])];
+  const args = ['packages/launcher/src/main.ts', ...(shape === 'deployed' ? ['--deployed'] : [])];
   const side = await startSide(stops, args, {
     REALTIME_PORT: String(livePort),
     DATABASE_URL: databaseUrl,

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { findFreePort } from '@latchkey/embedded/free-port';
 import { runServer } from '@latchkey/embedded/server-process';
-import { ROOT } from '@latchkey/standalone/program';
+import { ROOT } from '@latchkey/launcher/program';
 import { type Servers, startOurs, waitUntilAnswers } from './ours.ts';
 import { type Figure, median, range } from './report.ts';
 

@@ -14,7 +14,7 @@ const TEST_OPTIONS = ['project=', 'reporter=', 'bail='];
  * value, are those that npm drops unless `--` precedes them.
  */
 const tasks = {
-  start: { run: command('main'), options: ['deployed'] },
+  start: { run: command('launcher/src/main'), options: ['deployed'] },
   test: {
     run: test,
     options: TEST_OPTIONS,
@@ -35,7 +35,7 @@ As npm test, with every end-to-end test in both shapes and the fault tests that 
 Deployment has separate tests, which need root on Debian: deploy/test/compose-run and deploy/test/cluster-run.`,
   },
   'test:faults': {
-    run: command('testing/faults/main'),
+    run: command('e2e/src/faults/main'),
     usage: `npm run test:faults [-- fleet]
 
 Stops and breaks processes under load, and checks that nothing is lost. With fleet, two of each service run.
@@ -123,12 +123,12 @@ function rejectDroppedOptions(name, args, options) {
 }
 
 function command(name) {
-  return (args) => runNode([`${root}packages/standalone/src/${name}.ts`, ...args], { stdio: STDIO });
+  return (args) => runNode([`${root}packages/${name}.ts`, ...args], { stdio: STDIO });
 }
 
 /** A command of `latchkey`. */
 function latchkey(...words) {
-  const run = command('latchkey-cli');
+  const run = command('launcher/src/latchkey-cli');
   return (args) => run([...words, ...args]);
 }
 

@@ -102,7 +102,7 @@ describe('the image', () => {
     const sent = ['packages', 'services', 'proto', 'deploy', 'docs', 'scripts'].flatMap(filesBelow).filter(isSent);
     expect(
       sent.filter((file) =>
-        /\.test\.ts$|\/testing\/|testkit|embedded|standalone|^docs|^scripts\/(?!dashboard-sources|checkout|run-child|package-manager|pnpm)|\.proto$/.test(
+        /\.test\.ts$|\/testing\/|testkit|embedded|launcher|e2e|^docs|^scripts\/(?!dashboard-sources|checkout|run-child|package-manager|pnpm)|\.proto$/.test(
           file,
         ),
       ),

@@ -3,7 +3,7 @@
 // machine can't run TypeScript.
 import { fileURLToPath } from 'node:url';
 
-const source = new URL('../../standalone/src/latchkey-cli.ts', import.meta.url);
+const source = new URL('../../launcher/src/latchkey-cli.ts', import.meta.url);
 if (process.features.typescript) {
   await import(source.href);
 } else {

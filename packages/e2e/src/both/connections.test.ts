@@ -1,0 +1,177 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { Agent, request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { eventually } from '@latchkey/testkit/eventually';
+import { openRawClient } from '@latchkey/testkit/raw-client';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Api } from '../client/api.ts';
+import { createApplication, createKey, signUp } from '../client/caller.ts';
+import { curlUpload } from '../client/curl.ts';
+import { listNames, MIB, outcome, UPLOAD, upload } from '../client/files.ts';
+import { openSocket, parseAnswers } from '../client/raw-request.ts';
+import { startUpload } from '../client/running-upload.ts';
+import { type OwnInstance, startOwnInstance } from '../instance/own-instance.ts';
+
+/** Far more than fits in the buffers between a client and the service. */
+const FAR_TOO_LARGE = 24 * MIB;
+/** Long enough for uploads of 24 MiB on a busy machine. */
+const DEADLINE_S = 5;
+
+let instance: OwnInstance;
+let folder: string;
+beforeAll(async () => {
+  instance = await startOwnInstance({ env: { FILE_SIZE_LIMIT_MIB: '1', UPLOAD_DEADLINE_SECONDS: String(DEADLINE_S) } });
+  folder = await mkdtemp(join(tmpdir(), 'latchkey-curl-'));
+  await writeFile(join(folder, 'fits'), new Uint8Array(MIB));
+  await writeFile(join(folder, 'large'), new Uint8Array(FAR_TOO_LARGE));
+});
+afterAll(async () => {
+  await instance?.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** A new account's key and application, so that no limit of another test is in the way. */
+async function createUploader(): Promise<{ api: Api; applicationId: string }> {
+  const { api } = await createKey(await signUp(instance.api));
+  return { api, applicationId: await createApplication(api) };
+}
+
+describe('the response to a body that is too large reaches', () => {
+  it.each([
+    [`Content-Length: ${FAR_TOO_LARGE}`, ''],
+    ['Transfer-Encoding: chunked', `${FAR_TOO_LARGE.toString(16)}\r\n`],
+  ])('a client that sends all before it reads, with %s, and the connection ends in good order', async (header, before) => {
+    const { api, applicationId } = await createUploader();
+    const client = await openRawClient(instance.port);
+    client.socket.pause();
+    const target = `${UPLOAD}?applicationId=${applicationId}&fileName=large`;
+    const head = `POST ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: ${api.headers.authorization}\r\n${header}\r\n\r\n`;
+    client.socket.write(head + before);
+    await client.pour(FAR_TOO_LARGE);
+    client.socket.resume();
+    client.socket.end();
+    expect(await client.ended).toBe('end');
+    const [answer, ...others] = parseAnswers(Buffer.from(client.received(), 'latin1'));
+    expect([answer?.status, JSON.parse(answer?.text ?? '').code, others]).toEqual([413, 'limit_exceeded', []]);
+    expect(answer?.headers.connection).toBe('close');
+    expect(await listNames(api, applicationId)).toEqual([]);
+  });
+
+  it.each([
+    ['-T FILE', 'Expect:'],
+    ['-T -', 'Expect: 100-continue'],
+    ['--data-binary @FILE', 'Expect:'],
+  ])('curl %s with %s, which uploads what fits in the same way', async (args, header) => {
+    const { api, applicationId } = await createUploader();
+    const curl = (file: string) => {
+      const path = join(folder, file);
+      const filled = args.split(' ').map((arg) => arg.replace('FILE', path));
+      return curlUpload(api, { applicationId, fileName: file }, ['-H', header, ...filled], path);
+    };
+    const refused = await curl('large');
+    expect([refused.exitCode, outcome(refused.answer), await listNames(api, applicationId)]).toEqual([
+      0,
+      '413 limit_exceeded',
+      [],
+    ]);
+    const stored = await curl('fits');
+    expect([stored.exitCode, outcome(stored.answer), stored.answer.data.byteSize]).toEqual([0, '200', MIB]);
+  });
+});
+
+describe('an upload that stalls', () => {
+  it.concurrent.each([
+    [0, {}],
+    [MIB / 2, {}],
+    [MIB - 1, { 'content-length': String(MIB) }],
+  ])('after %i bytes ends at its deadline, leaves nothing, and can be tried again', async (byteSize, headers) => {
+    const { api, applicationId } = await createUploader();
+    const startedAt = performance.now();
+    const running = await startUpload(api, { applicationId, fileName: 'stalled', headers: headers as Record<string, string> });
+    await running.send(new Uint8Array(byteSize));
+    expect(outcome(await running.answer)).toBe('408 upload_timeout');
+    running.request.destroy();
+    expect(performance.now() - startedAt).toBeGreaterThan(DEADLINE_S * 1_000 - 50);
+    expect(await listNames(api, applicationId)).toEqual([]);
+    expect(outcome(await upload(api, applicationId, 'stalled'))).toBe('200');
+  });
+
+  it.each(['ends', 'is reset'])('and whose connection %s leaves nothing and soon frees the account', async (how) => {
+    const { api, applicationId } = await createUploader();
+    const running = await startUpload(api, { applicationId, fileName: 'cut' });
+    await running.send(new Uint8Array(1_000));
+    if (how === 'ends') running.request.destroy();
+    else running.request.socket?.resetAndDestroy();
+    await expect(running.answer).rejects.toThrow();
+    const bounds = { intervalMs: 500, timeoutMs: 4_000 };
+    await eventually(async () => expect(outcome(await upload(api, applicationId, 'cut'))).toBe('200'), bounds);
+  });
+});
+
+/** How a request of the next test ended. */
+interface Sent {
+  readonly sentAt: number;
+  /** The status, or the code of the error. */
+  readonly result: number | string;
+  /** Whether the connection had been used before. */
+  readonly reused: boolean;
+}
+
+/** Sends one request and records how it ended. */
+function send(url: string, agent: Agent, headers: Record<string, string>, body?: string): Promise<Sent> {
+  return new Promise((resolve) => {
+    const req = request(url, {
+      method: body ? 'PATCH' : 'GET',
+      agent,
+      headers: { ...headers, ...(body && { 'content-type': 'application/json' }) },
+    });
+    const sentAt = performance.now();
+    const end = (result: number | string) => resolve({ sentAt, result, reused: req.reusedSocket });
+    const fail = (err: NodeJS.ErrnoException) => end(err.code ?? err.message);
+    req.on('error', fail);
+    req.on('response', (res) =>
+      res
+        .on('error', fail)
+        .on('end', () => end(res.complete ? (res.statusCode ?? 0) : 'incomplete'))
+        .resume(),
+    );
+    req.end(body);
+  });
+}
+
+it('SIGTERM under load fails no accepted request, ends with code 0, and is not held up by unused connections', async () => {
+  const { api } = await createKey(await signUp(instance.api));
+  const query = `applicationId=${await createApplication(api)}`;
+  const idle = await Promise.all(Array.from({ length: 3 }, () => openSocket(instance.port)));
+  for (const socket of idle) socket.resume();
+  idle[1]?.write('GET /healthz HTTP/1.1\r\nHost:');
+  idle[2]?.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
+  const outcomes: Sent[] = [];
+  const agents = [new Agent({ keepAlive: false }), ...Array<Agent>(3).fill(new Agent({ keepAlive: true }))];
+  const worker = async (i: number) => {
+    const path = `${instance.baseUrl}/api/v1/panel/${i % 8 < 4 ? 'update' : 'get'}-application-settings?${query}`;
+    for (let last: Sent | undefined; last?.result !== 'ECONNREFUSED'; ) {
+      const body = i % 8 < 4 ? JSON.stringify({ field: 'version', value: String(outcomes.length) }) : undefined;
+      last = await send(path, agents[i % 4] as Agent, { ...api.headers }, body);
+      outcomes.push(last);
+    }
+  };
+  const workers = Array.from({ length: 16 }, (_, i) => worker(i));
+  await eventually(() => outcomes.length > 300, { timeoutMs: 20_000 });
+  const startedAt = performance.now();
+  process.kill(instance.pid, 'SIGTERM');
+  await Promise.all(workers);
+  // A gateway that waited for them would close them after 35 s.
+  await eventually(() => idle.every(({ closed }) => closed), { timeoutMs: 20_000 });
+  expect(await instance.exited).toBe(0);
+  for (const agent of agents) agent.destroy();
+
+  // Connections that the system had queued, and the process not accepted, are reset: none that was
+  // opened later had a response.
+  const answered = outcomes.filter(({ result, reused }) => result === 200 && !reused);
+  const acceptedLast = Math.max(...answered.map(({ sentAt }) => sentAt));
+  const isUnaccepted = ({ result, reused, sentAt }: Sent) => result === 'ECONNRESET' && !reused && sentAt > acceptedLast;
+  const failed = outcomes.filter((outcome) => ![200, 'ECONNREFUSED'].includes(outcome.result) && !isUnaccepted(outcome));
+  expect(failed.map(({ result, reused, sentAt }) => [result, reused, sentAt - startedAt])).toEqual([]);
+});

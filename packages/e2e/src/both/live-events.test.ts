@@ -1,0 +1,148 @@
+import { eventually } from '@latchkey/testkit/eventually';
+import { beforeAll, beforeEach, expect, inject, it, onTestFinished } from 'vitest';
+import type { Api } from '../client/api.ts';
+import { createApplication, createKey, type Owner, signUp } from '../client/caller.ts';
+import { LiveClient, readSocketKey, setSetting } from '../client/live.ts';
+import { findLogLines } from '../instance/instance.ts';
+import '../instance/provided.ts';
+
+/** R6: every connected client receives each committed change, in order, and nothing else. */
+const { realtimeUrl, logDir } = inject('latchkeyInstance');
+const TIMEOUT = { timeoutMs: 10_000 };
+const SETTINGS = '/api/v1/panel/get-application-settings';
+
+let owner: Owner;
+let api: Api;
+let applicationId: string;
+let socketKey: string;
+beforeAll(async () => {
+  owner = await signUp();
+  ({ api } = await createKey(owner));
+});
+beforeEach(async () => {
+  applicationId = await createApplication(api);
+  socketKey = await readSocketKey(api, applicationId);
+});
+
+async function listen(key = socketKey, lastEventId?: string): Promise<LiveClient> {
+  const client = new LiveClient(realtimeUrl, key, lastEventId);
+  onTestFinished(() => {
+    client.ws.terminate();
+    expect(client.flaws).toEqual([]);
+  });
+  await client.ready();
+  return client;
+}
+
+const set = async (field: string, value: unknown, id = applicationId, caller = api) =>
+  (await setSetting(caller, id, field, value)).status;
+const remove = async (id = applicationId) =>
+  (await api.delete('/api/v1/panel/delete-application', { applicationId: id, code: '' })).status;
+
+it('all clients receive a pause, a new version, a resume and the deletion, are closed then, and refused afterwards', async () => {
+  const clients = [await listen(), await listen()];
+  for (const [field, value] of [
+    ['status', 'paused'],
+    ['version', '2.0'],
+    ['status', 'online'],
+  ] as const)
+    expect(await set(field, value)).toBe(200);
+  expect(await remove()).toBe(200);
+  for (const client of clients) {
+    expect(await client.ended).toBe(4102);
+    expect(client.received()).toEqual(['paused', 'version_changed 2.0', 'resumed', 'deleted']);
+    expect(client.sequences()).toEqual([1, 2, 3, 4]);
+    expect(client.events[0]).toMatchObject({ source: `/applications/${applicationId}`, data: { status: 'paused' } });
+    expect(client.events.slice(1, 3).map(({ data }) => data)).toEqual([
+      { version: '2.0', previousVersion: '1.0' },
+      { status: 'online' },
+    ]);
+  }
+  expect(new Set(clients.map(({ frames: [, event] }) => event?.id)).size).toBe(1);
+  expect(await new LiveClient(realtimeUrl, socketKey).ended).toBe(401);
+});
+
+it('the first frame has the state that REST shows', async () => {
+  await set('version', '3.1');
+  await set('status', 'paused');
+  const client = await listen();
+  const { status, version } = (await api.get(SETTINGS, { applicationId })).data;
+  const { name } = (await api.get('/api/v1/panel/get-applications')).data.find(({ id }: { id: string }) => id === applicationId);
+  expect(client.frames[0]?.data).toEqual({ applicationId, name, status, version, lastSequence: '2', resumed: false });
+});
+
+it('what changed nothing, failed, or is another application’s is not received', async () => {
+  const client = await listen();
+  const other = await createApplication(api);
+  const { api: reader } = await createKey(owner, { scopes: ['applications:read'] });
+  const stranger = (await createKey(await signUp())).api;
+  const unchanged = [
+    await set('version', '1.0'),
+    await set('status', 'online'),
+    await set('applicationUserRequiresLicense', true),
+    await set('version', 'other', other),
+  ];
+  expect([...unchanged, await remove(other)]).toEqual(Array(5).fill(200));
+  expect([await set('version', 'x'.repeat(65)), await set('version', 7), await set('status', 'gone')]).toEqual(
+    Array(3).fill(400),
+  );
+  expect([await set('version', '9', applicationId, stranger), await set('version', '9', applicationId, reader)]).toEqual([
+    404, 403,
+  ]);
+  expect(await set('version', 'the only change')).toBe(200);
+  await eventually(() => client.events.length > 0, TIMEOUT);
+  expect([client.received(), client.sequences()]).toEqual([['version_changed the only change'], [1]]);
+});
+
+it('15 changes at the same time are received in the order in which they were made, and replayed to a client that resumes', async () => {
+  const clients = [await listen(), await listen()];
+  const answers = await Promise.all(Array.from({ length: 15 }, (_, i) => set('version', `v${i}`)));
+  expect(new Set(answers)).toEqual(new Set([200]));
+  for (const client of clients) {
+    await eventually(() => client.events.length === 15, TIMEOUT);
+    expect(client.sequences()).toEqual(Array.from({ length: 15 }, (_, i) => i + 1));
+    // Each follows from the one before, so no other order is right.
+    const versions = client.events.map(({ data }) => data.version);
+    expect(client.events.map(({ data }) => data.previousVersion)).toEqual(['1.0', ...versions.slice(0, -1)]);
+    expect(versions.at(-1)).toBe((await api.get(SETTINGS, { applicationId })).data.version);
+  }
+  const back = await listen(socketKey, '5');
+  await eventually(() => expect(back.sequences()).toEqual(Array.from({ length: 10 }, (_, i) => i + 6)), TIMEOUT);
+  expect(back.frames[0]?.data.resumed).toBe(true);
+});
+
+it('a rotation of the socket key closes its clients with 4103 and no others; one of the HTTP key closes none', async () => {
+  const old = await listen();
+  const rotate = async (type: string) => (await api.patch('/api/v1/panel/update-api-keys', { type }, { applicationId })).status;
+  expect(await rotate('httpKey')).toBe(200);
+  await set('version', 'still here');
+  await eventually(() => expect(old.received()).toEqual(['version_changed still here']), TIMEOUT);
+  expect(await rotate('socketKey')).toBe(200);
+  const fresh = await listen(await readSocketKey(api, applicationId), '0');
+  expect([await old.ended, await new LiveClient(realtimeUrl, socketKey).ended]).toEqual([4103, 401]);
+  // A third within the hour is refused, and changes nothing.
+  expect(await rotate('socketKey')).toBe(429);
+  await set('version', 'after');
+  await eventually(() => expect(fresh.received()).toEqual(['version_changed still here', 'version_changed after']), TIMEOUT);
+});
+
+it('a socket key is in no log, however it is shown', async () => {
+  await listen();
+  const wrongKey = `lk_sock_${'Z'.repeat(32)}`;
+  const httpUrl = realtimeUrl.replace('ws:', 'http:');
+  const ways = [socketKey, wrongKey].flatMap((key) => [
+    fetch(httpUrl, { headers: { authorization: `Bearer ${key}` } }),
+    fetch(`${httpUrl}/${key}?key=${key}`),
+    new LiveClient(`${realtimeUrl}?lastEventId=${key}&key=${key}`, key).ended,
+    new LiveClient(realtimeUrl, key, key).ended,
+    new LiveClient(realtimeUrl, `${key} ${key}`).ended,
+  ]);
+  await remove();
+  await Promise.all(ways);
+  await eventually(async () => expect((await findLogLines(logDir, applicationId)).join()).toContain('socket closed'), TIMEOUT);
+  for (const key of [socketKey, wrongKey]) {
+    const secret = key.slice('lk_sock_'.length);
+    for (const encoding of ['utf8', 'base64', 'hex'] as const)
+      expect(await findLogLines(logDir, Buffer.from(secret).toString(encoding))).toEqual([]);
+  }
+});

@@ -1,0 +1,20 @@
+import { randomInt } from 'node:crypto';
+import { expect, inject, it } from 'vitest';
+import { playGame } from '../faults/game.ts';
+import { startStandaloneTarget } from '../faults/standalone-target.ts';
+import '../instance/provided.ts';
+
+const SEED = Number(process.env.FAULT_SEED ?? randomInt(2 ** 31));
+
+/**
+ * R1 to R6 in a short game, which starts its servers itself. `npm run test:faults` plays longer
+ * ones; FAULT_SEED repeats one.
+ */
+it.runIf(inject('latchkeyInstance').shape === 'deployed')(
+  `what was answered holds and nothing is left over after everything is killed (FAULT_SEED=${SEED})`,
+  async () => {
+    const faults = ({ faults: all }: Awaited<ReturnType<typeof startStandaloneTarget>>) => all.slice(0, 1);
+    expect(await playGame(startStandaloneTarget(), { seed: SEED, faults, holdMs: 0 })).toEqual({ 'everything killed': [] });
+  },
+  400_000,
+);

@@ -1,0 +1,250 @@
+import { execFile } from 'node:child_process';
+import { request } from 'node:https';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { DescMethodUnary } from '@bufbuild/protobuf';
+import { status } from '@grpc/grpc-js';
+import { migrations as appsMigrations } from '@latchkey/apps/db/migrations';
+import { migrations as filesMigrations } from '@latchkey/files/db/migrations';
+import { migrations as identityMigrations } from '@latchkey/identity/db/migrations';
+import { Health } from '@latchkey/proto/health/v1/health_pb';
+import { createAuthority, type TestAuthority, writeTlsFiles } from '@latchkey/testkit/certificates';
+import { eventually } from '@latchkey/testkit/eventually';
+import { programEnv } from '@latchkey/testkit/program-env';
+import { withClient } from '@latchkey/testkit/with-client';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Answer, Api } from '../client/api.ts';
+import { getAvatar, plain, uploadAvatar } from '../client/avatars.ts';
+import { cookieOf, createApplication, createKey, PASSWORD, signUp } from '../client/caller.ts';
+import { outcome, upload } from '../client/files.ts';
+import { callGrpc, RPC_SERVICES, type Tls } from '../client/grpc.ts';
+import { LiveClient, readSocketKey, setSetting } from '../client/live.ts';
+import { startUpload } from '../client/running-upload.ts';
+import { type Fleet, startFleet } from '../instance/fleet/fleet.ts';
+import { findLogLines, SERVICE_CREDENTIAL } from '../instance/instance.ts';
+
+const MIGRATIONS = { apps: appsMigrations, files: filesMigrations, identity: identityMigrations };
+const PER_ADDRESS = 60;
+const PER_PRINCIPAL = 40;
+const SIGN_INS = 10;
+const UPLOADS = 6;
+const SERVICES = Object.keys(RPC_SERVICES) as Array<keyof typeof RPC_SERVICES>;
+const REFUSED = `${status.UNAUTHENTICATED} a service credential is required`;
+/** How no call may end, whatever its request. */
+const DEFECTS: readonly number[] = [status.UNKNOWN, status.INTERNAL, status.UNIMPLEMENTED];
+const CREDENTIAL = `Bearer ${SERVICE_CREDENTIAL}`;
+const APPLICATIONS = '/api/v1/panel/get-applications';
+
+const settingsOf = (api: Api, applicationId: string) => api.get('/api/v1/panel/get-application-settings', { applicationId });
+
+/** What one process allows or refuses, the other does too, exactly (R5, S7). */
+describe('two gateways over two of each service, with TLS', () => {
+  let fleet: Fleet;
+  let authority: TestAuthority;
+  let tls: Tls;
+  let addresses = 0;
+  beforeAll(async () => {
+    authority = await createAuthority();
+    tls = { ...(await authority.issue()), ca: authority.ca };
+    fleet = await startFleet({
+      ...{ tls: authority, avatarWorkers: 1 },
+      env: {
+        TRUSTED_PROXIES: 'loopback',
+        RATE_LIMIT_IP_PER_MINUTE: String(PER_ADDRESS),
+        RATE_LIMIT_PRINCIPAL_PER_MINUTE: String(PER_PRINCIPAL),
+        AUTH_ATTEMPTS_PER_MINUTE: String(SIGN_INS),
+        UPLOAD_ATTEMPTS_PER_MINUTE: String(UPLOADS),
+      },
+    });
+  });
+  afterAll(() => fleet?.stop());
+
+  const newAddress = () => ({ 'x-forwarded-for': `198.51.100.${++addresses}` });
+  /** The same caller at one of the gateways, in turn; `elsewhere` also from a new address. */
+  const at = (api: Api, gateway: number) => new Api(fleet.gateways[gateway % 2]?.baseUrl ?? '', api.headers);
+  const elsewhere = (api: Api, gateway: number) => at(api, gateway).with(newAddress());
+  const newOwner = () => signUp(fleet.api.with(newAddress()));
+  /** Sends requests at the same time to both gateways, and counts the statuses. */
+  async function spread(count: number, send: (gateway: number) => Promise<Answer>): Promise<Record<number, number>> {
+    const answers: Answer[] = [];
+    // A gateway that waits over 250 ms for Redis counts by itself, as it may on a busy machine.
+    while (answers.length < count) {
+      const first = answers.length;
+      answers.push(...(await Promise.all(Array.from({ length: Math.min(10, count - first) }, (_, i) => send(first + i)))));
+    }
+    return Object.fromEntries([...Map.groupBy(answers, ({ status }) => status)].map(([status, all]) => [status, all.length]));
+  }
+
+  it('have applied each migration once, though all processes began to at the same time', async () => {
+    await withClient(fleet.databaseUrl, async (client) => {
+      for (const [schema, all] of Object.entries(MIGRATIONS)) {
+        const { rows } = await client.query(`select name from ${schema}.kysely_migration order by name`);
+        expect(rows.map(({ name }) => name)).toEqual(Object.keys(all));
+      }
+    });
+    expect(await findLogLines(fleet.logDir, 'start failed')).toEqual([]);
+  });
+
+  it('refuse on the next request what the other one ended: keys, scopes and sessions', async () => {
+    const ends = [
+      [(session: Api, path: string) => session.post(`${path}/revoke`), '401 api_key_revoked'],
+      [(session: Api, path: string) => session.patch(path, { scopes: ['files:read'] }), '403 insufficient_scope'],
+    ] as const;
+    for (const gateway of [0, 1]) {
+      const { session } = await newOwner();
+      for (const [end, code] of ends) {
+        const { api, id } = await createKey({ ...(await newOwner()), session: elsewhere(session, 0) });
+        for (let i = 0; i < 3; i += 1) expect(outcome(await elsewhere(api, gateway + 1).get(APPLICATIONS))).toBe('200');
+        expect(outcome(await end(elsewhere(session, gateway), `/api/v1/panel/api-keys/${id}`))).toBe('200');
+        expect(outcome(await elsewhere(api, gateway + 1).get(APPLICATIONS))).toBe(code);
+      }
+      const other = elsewhere(session, gateway + 1);
+      expect(outcome(await other.get('/api/v1/auth/session'))).toBe('200');
+      expect(outcome(await elsewhere(session, gateway).post('/api/v1/auth/sign-out'))).toBe('200');
+      expect(outcome(await other.get('/api/v1/auth/session'))).toBe('401 unauth');
+    }
+  });
+
+  it('and both realtime nodes end a rotated socket key and a deleted application, and deliver events in order', async () => {
+    const { email } = await newOwner();
+    const signedIn = await elsewhere(fleet.api, 1).post('/api/v1/auth/sign-in', { email, password: PASSWORD });
+    const session = fleet.api.with({ cookie: cookieOf(signedIn.headers), 'x-csrf-token': signedIn.data.csrfToken });
+    const applicationId = await createApplication(elsewhere(session, 0));
+    const socketKey = await readSocketKey(elsewhere(session, 1), applicationId);
+    const clients = [0, 1, 2, 3].map(() => new LiveClient(fleet.realtimeUrl, socketKey));
+    await Promise.all(clients.map((client) => client.ready()));
+    expect(fleet.processesOf('realtime').every(({ accepted }) => accepted > 0)).toBe(true);
+    for (let i = 1; i <= 6; i += 1) await setSetting(elsewhere(session, i), applicationId, 'version', `1.${i}`);
+    for (const client of clients)
+      await eventually(() => expect([client.sequences(), client.flaws]).toEqual([[1, 2, 3, 4, 5, 6], []]));
+    const rotate = elsewhere(session, 0).patch('/api/v1/panel/update-api-keys', { type: 'socketKey' }, { applicationId });
+    expect(outcome(await rotate)).toBe('200');
+    expect(await new LiveClient(fleet.realtimeUrl, socketKey).ended).toBe(401);
+    expect(await Promise.all(clients.map(({ ended }) => ended))).toEqual(Array(4).fill(4103));
+    await elsewhere(session, 0).delete('/api/v1/panel/delete-application', { applicationId, code: '' });
+    expect(outcome(await settingsOf(elsewhere(session, 1), applicationId))).toBe('404 not_found');
+  });
+
+  it('share the limits of addresses, keys, sign-ins, uploads and rotations', async () => {
+    const client = newAddress();
+    expect(await spread(PER_ADDRESS * 2, (i) => at(fleet.api, i).with(client).get('/nowhere'))).toEqual({
+      404: PER_ADDRESS,
+      429: PER_ADDRESS,
+    });
+    const owner = await newOwner();
+    const { api } = await createKey(owner);
+    expect(await spread(PER_PRINCIPAL * 2, (i) => elsewhere(api, i).get(APPLICATIONS))).toEqual({
+      200: PER_PRINCIPAL,
+      429: PER_PRINCIPAL,
+    });
+    const address = newAddress();
+    const signIn = (i: number) =>
+      at(fleet.api, i).with(address).post('/api/v1/auth/sign-in', { email: owner.email, password: PASSWORD });
+    expect(await spread(SIGN_INS * 2, signIn)).toEqual({ 200: SIGN_INS, 429: SIGN_INS });
+    const { session } = await newOwner();
+    const applicationId = await createApplication(elsewhere(session, 0));
+    const keys = [
+      (await createKey({ ...owner, session: elsewhere(session, 0) })).api,
+      (await createKey({ ...owner, session: elsewhere(session, 1) })).api,
+    ];
+    const rotate = (i: number) =>
+      elsewhere(keys[i % 2] ?? api, i >> 1).patch(
+        '/api/v1/panel/update-api-keys',
+        { type: i % 3 ? 'socketKey' : 'httpKey' },
+        { applicationId },
+      );
+    expect(await spread(50, rotate)).toEqual({ 200: 2, 429: 48 });
+    // One upload at a time over both, and the next as soon as it has ended.
+    const running = await startUpload(elsewhere(session, 0), { applicationId, fileName: 'first' });
+    await running.send(new Uint8Array(1_000));
+    expect(outcome(await upload(elsewhere(session, 1), applicationId, 'second'))).toBe('429 rate_limit_reached');
+    expect(outcome(await running.finish())).toBe('200');
+    const statuses = [];
+    for (let i = 2; i < UPLOADS + 2; i += 1)
+      statuses.push((await upload(elsewhere(session, i), applicationId, i === 3 ? '..' : `file-${i}`)).status);
+    expect(statuses).toEqual([200, 400, ...Array(UPLOADS - 4).fill(200), 429, 429]);
+    // Concurrent calls went to both processes of each service.
+    for (const service of ['apps', 'identity'] as const)
+      expect(
+        fleet.processesOf(service).every(({ accepted }) => accepted > 0),
+        service,
+      ).toBe(true);
+  });
+
+  it('do their work together: calls, uploads and avatars, and a program with a certificate like the example', async () => {
+    const owner = await newOwner();
+    const avatar = await uploadAvatar(elsewhere(owner.session, 0), await plain(64, 64).png().toBuffer());
+    expect(outcome(avatar)).toBe('200');
+    expect((await getAvatar(elsewhere(owner.session, 1))).headers.get('content-type')).toBe('image/webp');
+    const applicationId = await createApplication(owner.session, 'Example application');
+    expect(outcome(await upload(owner.session, applicationId, 'release', 'the release'))).toBe('200');
+    const { httpKey } = (await owner.session.get(APPLICATIONS)).data[0].applicationApiKeys;
+    const { code, out, err } = await runExample(httpKey);
+    const [first, url = ''] = out.split('\n');
+    expect([code, err, first]).toEqual([0, '', 'Example application: release']);
+    expect(await (await fetch(url)).text()).toBe('the release');
+    const unknown = await runExample(`lk_http_${'x'.repeat(32)}`);
+    expect(unknown).toEqual({ code: 1, out: '', err: 'There is no application with this key.\n' });
+    const refused = await runExample(httpKey, { LATCHKEY_CREDENTIAL: 'wrong' });
+    expect([refused.code, refused.err]).toEqual([
+      1,
+      expect.stringMatching(/^a service credential is required \(request [\da-f-]{36}\)\n$/),
+    ]);
+  });
+
+  it('answer Health/Check without the credential, and no other call', async () => {
+    const address = (service: keyof typeof RPC_SERVICES) => fleet.process(service).grpc ?? '';
+    for (const service of SERVICES) {
+      const methods = RPC_SERVICES[service].flatMap((one) => one.methods) as DescMethodUnary[];
+      for (const method of methods) {
+        for (const authorization of [undefined, 'Bearer wrong'])
+          expect(await callGrpc(address(service), tls, method, authorization), method.name).toBe(REFUSED);
+        const answered = await callGrpc(address(service), tls, method, CREDENTIAL);
+        expect(answered, method.name).not.toBe(REFUSED);
+        expect(DEFECTS, `${method.name} ${answered}`).not.toContain(Number.parseInt(answered, 10));
+      }
+      expect(await callGrpc(address(service), tls, Health.method.check)).toBe('0');
+    }
+    const foreign = { ...(await (await createAuthority('A stranger')).issue()), ca: authority.ca };
+    const refused = await callGrpc(address('apps'), foreign, Health.method.check, CREDENTIAL);
+    expect(Number.parseInt(refused, 10)).toBe(status.UNAVAILABLE);
+  });
+
+  it('answer nothing else over HTTP but probes', async () => {
+    const ask = (service: keyof typeof RPC_SERVICES, method: string, path: string) =>
+      new Promise<number | undefined>((resolve, reject) => {
+        const req = request(fleet.process(service).url + path, { method, ...tls, agent: false });
+        req
+          .on('response', (res) => resolve(res.resume().statusCode))
+          .on('error', reject)
+          .end();
+      });
+    for (const service of SERVICES) {
+      for (const path of ['/uploads', '/avatars'])
+        expect(await ask(service, 'PUT', path), `${service} ${path}`).toBe(service === 'files' ? 401 : 404);
+      for (const path of ['/', '/metrics', '/asyncapi.json', '/healthz/x'])
+        expect(await ask(service, 'GET', path), `${service} ${path}`).toBe(404);
+      expect(await ask(service, 'GET', '/healthz')).toBe(200);
+    }
+  });
+
+  /** Runs the example as a program with its own certificate. */
+  async function runExample(httpKey: string, env: NodeJS.ProcessEnv = {}) {
+    const paths = await writeTlsFiles(join(fleet.objectsDir, '..', 'tls', 'example'), tls, tls.ca);
+    const settings = {
+      LATCHKEY_CREDENTIAL: SERVICE_CREDENTIAL,
+      LATCHKEY_APPS: fleet.process('apps').grpc,
+      LATCHKEY_FILES: fleet.process('files').grpc,
+      LATCHKEY_TLS_CA: paths.SERVICE_TLS_CA_FILE,
+      LATCHKEY_TLS_CERT: paths.SERVICE_TLS_CERT_FILE,
+      LATCHKEY_TLS_KEY: paths.SERVICE_TLS_KEY_FILE,
+    };
+    // Node warns of certificates whose names are addresses.
+    const args = ['--no-deprecation', fileURLToPath(import.meta.resolve('@latchkey/examples/grpc/download-url.ts')), httpKey];
+    return new Promise<{ code: unknown; out: string; err: string }>((resolve) => {
+      execFile(process.execPath, args, { env: { ...programEnv(), ...settings, ...env } }, (failure, out, err) =>
+        resolve({ code: failure?.code ?? 0, out, err }),
+      );
+    });
+  }
+});

@@ -1,0 +1,108 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { findFreePort } from '@latchkey/embedded/free-port';
+import { findServiceDatabase } from '@latchkey/embedded/running-postgres';
+import { eventually } from '@latchkey/testkit/eventually';
+import { GENEROUS_LIMITS } from '../instance/instance.ts';
+import { createDataDir, type Launched, launch } from '../instance/launched.ts';
+import { processesOn } from '../instance/processes-on.ts';
+import { type StoreView, viewOfDisk } from './holdings.ts';
+import { type Fault, SETTINGS, STORE_ERROR_MS_MAX, type Target } from './target.ts';
+
+/** Where files are stored, and the faults of that store; the data folder's disk unless given. */
+export interface OwnStore {
+  readonly env: NodeJS.ProcessEnv;
+  readonly store: StoreView;
+  readonly faults: readonly Fault[];
+  stop(): unknown;
+}
+
+/** Starts Latchkey as `npm start` does, on its own PostgreSQL, Redis and data folder. */
+export async function startStandaloneTarget(own?: OwnStore): Promise<Target> {
+  const dir = await createDataDir();
+  const ports = [await findFreePort(), await findFreePort()];
+  const settings = { ...GENEROUS_LIMITS, ...SETTINGS, HOST: '127.0.0.1', PORT: `${ports[0]}`, REALTIME_PORT: `${ports[1]}` };
+  let launched: Launched;
+  const start = async () => {
+    launched = launch({ ...settings, DATA_DIR: dir.path, ...own?.env });
+    await launched.running;
+  };
+  const restart = async () => {
+    await launched.exited;
+    await start();
+  };
+  const kill = (victim: string) => {
+    const all: Array<[string, number]> = [['launcher', launched.process.pid ?? 0], ...processesOn(dir.path)];
+    for (const [name, pid] of all) if (victim === 'everything' || name === victim) process.kill(pid, 'SIGKILL');
+  };
+  const killed = (victim: string, repair: () => unknown): Fault => {
+    return { name: `${victim} killed`, costs: 'anything', breakIt: () => kill(victim), repair };
+  };
+  const baseUrl = `http://127.0.0.1:${ports[0]}`;
+  await start();
+  return {
+    baseUrl,
+    realtimeUrl: `ws://127.0.0.1:${ports[1]}/api/v1/realtime`,
+    gateways: [baseUrl],
+    store: own?.store ?? viewOfDisk(`${dir.path}/files`),
+    faults: own?.faults ?? [
+      killed('everything', restart),
+      killed('postgres', () => undefined),
+      killed('redis', () => undefined),
+      killed('launcher', restart),
+      {
+        name: 'stopped',
+        costs: 'later requests',
+        closesSockets: true,
+        breakIt: () => launched.signal('SIGTERM'),
+        repair: restart,
+      },
+    ],
+    async databaseUrl() {
+      const url = await findServiceDatabase(dir.path, 'files');
+      if (url === undefined) throw new Error('PostgreSQL does not run');
+      return url;
+    },
+    async isReady() {
+      const ready = await fetch(`${baseUrl}/readyz`, { signal: AbortSignal.timeout(5_000) }).catch(() => undefined);
+      await ready?.body?.cancel();
+      return ready?.ok === true && processesOn(dir.path).length === 2;
+    },
+    output: () => launched.output(),
+    async stop() {
+      launched.signal('SIGTERM');
+      await launched.exited;
+      await eventually(() => processesOn(dir.path).length === 0, { timeoutMs: 60_000, intervalMs: 50 });
+      await dir.remove();
+      await own?.stop();
+    },
+  };
+}
+
+/** A file system of 64 MiB that gets full; undefined where this process may not mount one. */
+export function mountSmallDisk(): OwnStore | undefined {
+  const dir = mkdtempSync(join(tmpdir(), 'latchkey-small-disk-'));
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m', 'tmpfs', dir], { stdio: 'pipe' });
+  } catch {
+    rmSync(dir, { recursive: true });
+    return undefined;
+  }
+  const filler = join(dir, 'filler');
+  const fill = () => {
+    const { bavail, bsize } = statfsSync(dir);
+    writeFileSync(filler, Buffer.alloc(Math.max(1, bavail * bsize - 100_000)));
+  };
+  const repair = () => rmSync(filler, { force: true });
+  return {
+    env: { OBJECTS_DIR: dir },
+    store: viewOfDisk(dir),
+    faults: [{ name: 'disk full', costs: 'errors', errorMsMax: STORE_ERROR_MS_MAX, breakIt: fill, repair }],
+    stop() {
+      execFileSync('umount', [dir]);
+      rmSync(dir, { recursive: true });
+    },
+  };
+}

@@ -1,0 +1,190 @@
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import type { Declaration, DeclaredApplication } from '@latchkey/cli/apply/declaration';
+import { executePlan } from '@latchkey/cli/apply/execute';
+import { type Plan, planChanges } from '@latchkey/cli/apply/plan';
+import { readFiles } from '@latchkey/cli/apply/read-files';
+import { readState } from '@latchkey/cli/apply/read-state';
+import { createRateLimitRetry } from '@latchkey/cli/rate-limit-retry';
+import { Latchkey } from '@latchkey/client';
+import { ROOT } from '@latchkey/launcher/program';
+import { programEnv } from '@latchkey/testkit/program-env';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { createKey, type Key, signUp } from '../client/caller.ts';
+import { listFiles } from '../client/files.ts';
+import { SeededRandom } from '../client/random.ts';
+import { type Interruption, startInterruptingProxy } from '../fakes/interrupting-proxy.ts';
+
+const { baseUrl } = inject('latchkeyInstance');
+const CLI = `${ROOT}packages/launcher/src/latchkey-cli.ts`;
+
+let dir: string;
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'latchkey-apply-'));
+  await mkdir(join(dir, 'dist'));
+});
+afterAll(() => rm(dir, { recursive: true }));
+
+describe('the commands', () => {
+  let key: Key;
+  beforeAll(async () => {
+    key = await createKey(await signUp());
+  });
+
+  async function run(args: readonly string[], input = '') {
+    const env = { ...programEnv(), XDG_CONFIG_HOME: dir, LATCHKEY_URL: baseUrl, LATCHKEY_KEY: key.text };
+    const child = spawn(process.execPath, [CLI, ...args], { cwd: dir, env });
+    child.stdin.end(input);
+    const [[code], out, err] = await Promise.all([once(child, 'close'), text(child.stdout), text(child.stderr)]);
+    return { code, out, err };
+  }
+
+  it('apply a file, once, and export what it declares', async () => {
+    const declared = `applications:
+  - name: Difference Engine
+    settings: { version: "1.4.2", status: paused }
+    levels: [basic, pro]
+    files: [{ path: dist/engine.zip }]
+`;
+    await writeFile(join(dir, 'latchkey.yaml'), declared);
+    await writeFile(join(dir, 'dist', 'engine.zip'), 'first content');
+    const plan =
+      '+ Difference Engine   version 1.4.2, status paused, levels basic, pro\n    + engine.zip   13 B from dist/engine.zip\n';
+    expect(await run(['apply', '--dry-run'])).toEqual({
+      code: 0,
+      out: `${plan}2 changes. Run without --dry-run to apply them.\n`,
+      err: '',
+    });
+    expect(await run(['apply'])).toEqual({ code: 2, out: plan, err: expect.stringContaining('--yes') });
+    expect(await run(['apply', '--yes'])).toEqual({
+      code: 0,
+      out: `${plan}2 changes applied.\n`,
+      err: 'engine.zip: uploaded\nCreated Difference Engine.\n',
+    });
+    expect(await run(['apply', '--yes'])).toEqual({ code: 0, out: 'No changes.\n', err: '' });
+
+    const exported = await run(['export']);
+    expect(exported).toMatchObject({ code: 0, err: '' });
+    expect(await run(['apply', '-f', '-', '--prune', '--dry-run'], exported.out)).toEqual({
+      code: 0,
+      out: 'No changes.\n',
+      err: '',
+    });
+    const { code, out } = await run(['apply', '-f', '-', '--yes', '--prune', '--json'], 'applications: []\n');
+    expect([code, JSON.parse(out)]).toMatchObject([
+      0,
+      { applied: true, changes: [{ action: 'delete', name: 'Difference Engine' }] },
+    ]);
+    expect(await run(['apply', '-f', '-', '--yes'], 'applications: [{ name: Ada }]\n')).toEqual({
+      code: 2,
+      out: '',
+      err: expect.stringMatching(/^-:1: applications\[0\]\.name: must be 6 to 32 characters .*\nNothing was changed\. /),
+    });
+  });
+});
+
+describe('interrupted anywhere and run again', () => {
+  const INTERRUPTIONS = 30;
+  const contents = ['first', 'second', 'third'];
+  let proxy: Awaited<ReturnType<typeof startInterruptingProxy>>;
+  let key: Key;
+  beforeAll(async () => {
+    proxy = await startInterruptingProxy(baseUrl);
+    key = await createKey(await signUp());
+    for (const content of contents) await writeFile(join(dir, 'dist', content), content);
+  });
+  afterAll(() => proxy.stop());
+
+  async function plan(client: Latchkey, { applications }: Declaration, prune: boolean): Promise<Plan> {
+    const state = await readState(client, { retryRateLimited: createRateLimitRetry(() => {}) });
+    return planChanges(await readFiles(applications, dir), state, prune);
+  }
+
+  /** Plans and carries out; answers whether it was interrupted. */
+  async function apply(declaration: Declaration, prune: boolean, choose: (plan: Plan) => Interruption | undefined) {
+    const client = new Latchkey({ url: proxy.url, key: key.text, retries: 0 });
+    proxy.arm(undefined);
+    const planned = await plan(client, declaration, prune);
+    proxy.arm(choose(planned));
+    const execution = executePlan(client, planned, {
+      retryRateLimited: createRateLimitRetry(() => {}),
+      onDone: () => {},
+      startUpload: () => ({ update: () => {}, wait: () => {}, end: () => {} }),
+    });
+    if ((await Promise.allSettled([execution]))[0].status === 'rejected' && !proxy.hasInterrupted()) await execution;
+    return proxy.hasInterrupted();
+  }
+
+  it(`leads to what is declared, after ${INTERRUPTIONS} interruptions`, async () => {
+    let interruptions = 0;
+    for (let seed = 1; interruptions < INTERRUPTIONS; seed += 1) {
+      expect(seed, 'runs that had nothing to interrupt').toBeLessThan(INTERRUPTIONS);
+      const random = new SeededRandom(seed);
+      const [declaration, prune] = [randomDeclaration(random, contents), random.oneIn(2)];
+      const interrupt = (planned: Plan): Interruption | undefined => {
+        const writes = countWrites(planned);
+        return writes === 0 ? undefined : { write: 1 + random.below(writes), when: random.pick(['before', 'during', 'after']) };
+      };
+      // The later ones interrupt what continues.
+      for (let tries = 0; tries < 3; tries += 1) interruptions += Number(await apply(declaration, prune, interrupt));
+      await apply(declaration, prune, () => undefined);
+      expect((await plan(new Latchkey({ url: baseUrl, key: key.text }), declaration, prune)).changes, `seed ${seed}`).toEqual([]);
+      await expectDeclared(declaration, prune);
+    }
+  });
+
+  /** Compares with what the interface answers, without any code of the command. */
+  async function expectDeclared({ applications }: Declaration, prune: boolean): Promise<void> {
+    const found = (await key.api.get('/api/v1/panel/get-applications')).data as Array<{ id: string; name: string }>;
+    const names = found.map(({ name }) => name);
+    expect(names.toSorted()).toEqual([...new Set(names)].toSorted());
+    if (prune) expect(names.toSorted()).toEqual(applications.map(({ name }) => name).toSorted());
+    for (const { name, settings, levels, files = [] } of applications) {
+      const applicationId = found.find((application) => application.name === name)?.id ?? '';
+      const read = async (path: string) => (await key.api.get(`/api/v1/panel/${path}`, { applicationId })).data;
+      expect(await read('get-application-settings')).toMatchObject(settings ?? {});
+      expect(await read('get-application-license-levels')).toEqual(levels);
+      const stored = (await listFiles(key.api, applicationId)).map(({ displayName, checksum }) => `${displayName} ${checksum}`);
+      const wanted = files.map((file) => `${file.name} ${sha256(contentOf(file))}`);
+      expect(stored.toSorted()).toEqual(prune ? wanted.toSorted() : expect.arrayContaining(wanted));
+      expect(stored.filter((file) => file.startsWith('apply-'))).toEqual([]);
+    }
+  }
+});
+
+type File = NonNullable<DeclaredApplication['files']>[number];
+
+const contentOf = (file: File) => ('path' in file ? file.path.replace('dist/', '') : '');
+const sha256 = (content: string) => createHash('sha256').update(content).digest('hex');
+
+function randomDeclaration(random: SeededRandom, contents: readonly string[]): Declaration {
+  const pickSome = <T>(items: readonly T[]) => items.filter(() => random.oneIn(2));
+  const applications = ['First app', 'Second app', 'Third app'].filter(() => !random.oneIn(3));
+  return {
+    applications: applications.map((name) => ({
+      name,
+      settings: {
+        version: `1.${random.below(3)}`,
+        status: random.pick(['online', 'paused'] as const),
+        applicationUserRequiresLicense: random.oneIn(2),
+      },
+      levels: ['basic', ...pickSome(['pro', 'team'])],
+      files: pickSome(['a.zip', 'b.zip', 'c.zip']).map((file) => ({ path: `dist/${random.pick(contents)}`, name: file })),
+    })),
+  };
+}
+
+/** The requests that change something. */
+function countWrites({ changes }: Plan): number {
+  const writesOfFile = { create: 1, replace: 3, delete: 1 };
+  return changes.reduce((sum, { action, settings, levels, files }) => {
+    const own = (action === 'change' ? 0 : 1) + settings.length + (levels ? 1 : 0);
+    // What an earlier run uploaded takes no upload, and one that is only renamed takes one write.
+    return sum + own + files.reduce((total, file) => total + writesOfFile[file.action] - (file.stagedId && file.id ? 1 : 0), 0);
+  }, 0);
+}

@@ -1,0 +1,175 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Latchkey, type LiveEvent, listen } from '@latchkey/client';
+import { eventually } from '@latchkey/testkit/eventually';
+import { beforeAll, beforeEach, describe, expect, inject, it, onTestFinished } from 'vitest';
+import { WebSocket as Ws } from 'ws';
+import { createKey, type Owner, signUp, unique } from '../client/caller.ts';
+
+const { baseUrl, realtimeUrl } = inject('latchkeyInstance');
+const TIMEOUT = { timeoutMs: 15_000 };
+
+let owner: Owner;
+let latchkey: Latchkey;
+let applicationId: string;
+beforeAll(async () => {
+  owner = await signUp();
+  latchkey = new Latchkey({ url: baseUrl, key: (await createKey(owner)).text });
+});
+beforeEach(async () => {
+  applicationId = (await latchkey.applications.create({ name: unique('app-') })).id;
+});
+
+const readKey = async () => {
+  const application = (await latchkey.applications.list()).find(({ id }) => id === applicationId);
+  return application?.applicationApiKeys.socketKey ?? '';
+};
+const CHANGES = ['application.version_changed 1.1', 'application.paused paused', 'application.resumed online'];
+const change = async () => {
+  await latchkey.applications.update(applicationId, { version: '1.1' });
+  await latchkey.applications.pause(applicationId);
+  await latchkey.applications.resume(applicationId);
+};
+
+describe('the client', () => {
+  it('does what each of its methods says', async () => {
+    const browser = new Latchkey({ url: baseUrl });
+    const password = 'correct horse battery staple';
+    const email = `${unique('c')}@example.com`;
+    const { account } = await browser.account.signUp({ username: unique('c'), email, password });
+    expect((await browser.account.session()).account).toEqual(account);
+    const { id } = await browser.applications.create({ name: 'Photo Editor' });
+    await browser.levels.set(id, ['Basic', 'Pro']);
+    await browser.applications.update(id, { version: '2.0', applicationUserRequiresLicense: true });
+    await browser.applications.pause(id);
+    const settings = { version: '2.0', status: 'paused', applicationUserRequiresLicense: true };
+    expect([await browser.levels.get(id), await browser.applications.settings(id)]).toMatchObject([['Basic', 'Pro'], settings]);
+    const [before] = await browser.applications.list();
+    await browser.keys.rotate(id, 'http');
+    const [after] = await browser.applications.list();
+    expect(after?.applicationApiKeys.socketKey).toBe(before?.applicationApiKeys.socketKey);
+    expect(after?.applicationApiKeys.httpKey).not.toBe(before?.applicationApiKeys.httpKey);
+
+    const key = await browser.apiKeys.create({ name: 'Build server', scopes: ['files:read'], allApplications: true });
+    await browser.apiKeys.update(key.id, { name: 'Release server' });
+    await browser.apiKeys.revoke(key.id);
+    expect(await browser.apiKeys.list()).toMatchObject([{ name: 'Release server', revokedAt: expect.any(String) }]);
+    const withKey = new Latchkey({ url: baseUrl, key: key.plaintextKey });
+    await expect(withKey.files.metadata(id)).rejects.toMatchObject({ code: 'api_key_revoked', status: 401 });
+    const { secret } = await browser.twoFactor.setUp();
+    expect(secret).toMatch(/^[A-Z2-7]+$/);
+    await expect(browser.twoFactor.enable('000000')).rejects.toMatchObject({ code: 'bad_request' });
+    expect(await browser.oidc.links()).toEqual([]);
+    await browser.avatar.remove();
+    await expect(browser.avatar.get()).rejects.toMatchObject({ code: 'not_found' });
+    expect((await browser.limits.get()).createdApplicationsCount.currentValue).toBe(1);
+    const actions = [];
+    for await (const { action } of browser.auditLog.iterate({ applicationId: id })) actions.push(action);
+    expect(actions.at(-1)).toBe('application.created');
+    await browser.applications.delete(id);
+    await browser.account.signOut();
+    await expect(browser.account.session()).rejects.toMatchObject({ code: 'unauth' });
+    await browser.account.signIn({ email, password });
+    expect(await browser.applications.list()).toEqual([]);
+    await browser.account.signOutEverywhere();
+    await browser.account.signIn({ email, password });
+    const [session, ...others] = await browser.account.sessions();
+    expect([session?.current, others]).toEqual([true, []]);
+    await browser.account.endSession(session?.id ?? '');
+    await expect(browser.account.sessions()).rejects.toMatchObject({ code: 'unauth' });
+    await browser.account.signIn({ email, password });
+    await browser.account.delete({ password });
+    await expect(browser.account.signIn({ email, password })).rejects.toMatchObject({ code: 'unauth' });
+  });
+
+  it('uploads paths, bytes, blobs and streams, reports progress, and lists, renames and deletes files', async () => {
+    const path = join(await mkdtemp(join(tmpdir(), 'latchkey-client-')), 'setup.bin');
+    onTestFinished(() => rm(join(path, '..'), { recursive: true }));
+    await writeFile(path, Buffer.alloc(5_000_000, 'x'));
+    const progress: number[] = [];
+    const options = { onProgress: ({ sentBytes }: { sentBytes: number }) => void progress.push(sentBytes) };
+    expect((await latchkey.files.upload(applicationId, path, options)).byteSize).toBe(5_000_000);
+    expect([progress.length > 1, progress.at(-1)]).toEqual([true, 5_000_000]);
+    const bytes = Buffer.from('bytes');
+    await latchkey.files.upload(applicationId, bytes, { name: 'bytes' });
+    await latchkey.files.upload(applicationId, new File([bytes], 'named'));
+    await latchkey.files.upload(applicationId, new Blob([bytes]).stream(), { name: 'stream' });
+    const byFetch = new Latchkey({ url: baseUrl, key: (await createKey(owner)).text, fetch });
+    await byFetch.files.upload(applicationId, path, { name: 'fetch' });
+    const { files, totalPages } = await latchkey.files.list(applicationId);
+    expect([files.map((file) => file.displayName), totalPages]).toEqual([['fetch', 'stream', 'named', 'bytes', 'setup.bin'], 1]);
+    expect(new Set(files.slice(1, 4).map((file) => file.checksum)).size).toBe(1);
+    const { url } = await latchkey.files.createDownloadUrl(applicationId, files[3]?.id ?? '', { lifetimeSeconds: 30 });
+    expect(await (await fetch(url)).text()).toBe('bytes');
+    expect(await latchkey.files.isNameFree(applicationId, 'stream')).toBe(false);
+    await latchkey.files.rename(applicationId, files[1]?.id ?? '', 'renamed');
+    await latchkey.files.delete(applicationId, files[0]?.id ?? '');
+    const found = [];
+    for await (const file of latchkey.files.iterate(applicationId, { search: 'NAMED' })) found.push(file.displayName);
+    expect([found, (await latchkey.files.metadata(applicationId)).totalFiles]).toEqual([['renamed', 'named'], 4]);
+  });
+
+  it('stores nothing of an aborted upload, and sends no byte of one that is rejected', async () => {
+    const stop = new AbortController();
+    const forever = async function* () {
+      for (;;) yield new Uint8Array(65_536);
+    };
+    const onProgress = () => stop.abort(new Error('enough'));
+    const upload = latchkey.files.upload(applicationId, forever(), { name: 'forever', signal: stop.signal, onProgress });
+    await expect(upload).rejects.toThrow('enough');
+    await latchkey.files.upload(applicationId, Buffer.from('a'), { name: 'taken' });
+    let sent = 0;
+    const again = latchkey.files.upload(applicationId, new Uint8Array(100_000), { name: 'taken', onProgress: () => (sent += 1) });
+    await expect(again).rejects.toMatchObject({ code: 'file_name_taken', status: 409 });
+    expect([sent, (await latchkey.files.metadata(applicationId)).totalFiles]).toEqual([0, 1]);
+  });
+
+  it('reports bytes that were changed on their way, also those that the service stored', async () => {
+    const blob = new Blob(['what was hashed']);
+    let reads = 0;
+    Object.assign(blob, { stream: () => new Blob([reads++ === 0 ? 'what was hashed' : 'what was sent..']).stream() });
+    await expect(latchkey.files.upload(applicationId, blob, { name: 'blob' })).rejects.toMatchObject({ code: 'invalid_file' });
+    const stored = { id: 'x', byteSize: 1, checksum: '00' };
+    const answer = async () => Response.json({ success: true, message: 'File uploaded.', data: stored });
+    const fooled = new Latchkey({ url: baseUrl, key: 'k', fetch: answer });
+    const upload = fooled.files.upload(applicationId, new Blob(['a']), { name: 'blob' });
+    await expect(upload).rejects.toMatchObject({ code: 'checksum_mismatch' });
+  });
+});
+
+describe.each([
+  ['ws', Ws],
+  ['browsers', undefined],
+])('live events by the WebSocket of %s', (_name, WebSocket) => {
+  const start = (socketKey: string, lastEventId?: string) => {
+    const stop = new AbortController();
+    onTestFinished(() => stop.abort());
+    const events: LiveEvent[] = [];
+    const ended = (async () => {
+      const options = { url: realtimeUrl, socketKey, WebSocket, signal: stop.signal, lastEventId };
+      for await (const event of listen(options)) events.push(event);
+      return 'ended';
+    })();
+    const received = () =>
+      events.map(({ type, data }) => {
+        const text = 'version' in data ? data.version : 'status' in data ? data.status : '';
+        return `${type.replace(/^latchkey\./, '')} ${text}`.trim();
+      });
+    return { ended, stop, events, received };
+  };
+
+  it('deliver every change in order, resume with what was missed, and end with the deletion', async () => {
+    const key = await readKey();
+    const before = start(key);
+    await eventually(() => before.events.length === 1, TIMEOUT);
+    before.stop.abort();
+    expect([await before.ended, before.received()]).toEqual(['ended', ['connection.ready 1.0']]);
+    await change();
+    const after = start(key, '0');
+    await eventually(() => after.events.length === 3, TIMEOUT);
+    await latchkey.applications.delete(applicationId);
+    expect([await after.ended, after.received()]).toEqual(['ended', [...CHANGES, 'application.deleted']]);
+    expect(after.events.map(({ sequence }) => sequence)).toEqual(['1', '2', '3', '4']);
+  });
+});

@@ -1,0 +1,175 @@
+import { eventually } from '@latchkey/testkit/eventually';
+import { beforeAll, describe, expect, inject, it } from 'vitest';
+import type { Answer, Api } from '../client/api.ts';
+import { createApplication, createKey, type Key, type Owner, readState, SCOPES, sharedApi, signUp } from '../client/caller.ts';
+import { outcome } from '../client/files.ts';
+import { forgeKey, mistype } from '../client/key-text.ts';
+import { sendRaw } from '../client/raw-request.ts';
+import { KEY_ROUTES, nameOf, type RouteCase, SESSION_ROUTES } from '../client/routes.ts';
+import { readDocument } from '../documents/document.ts';
+import { SERVICE_CREDENTIAL } from '../instance/instance.ts';
+
+/** Every route with every credential that it refuses (specification 5, decisions 2). */
+let owner: Owner;
+let key: Key;
+let revoked: Key;
+let expired: string;
+let ended: Owner;
+let applicationId: string;
+let runtimeKeys: Readonly<Record<'socketKey' | 'httpKey', string>>;
+let state: string;
+const unscoped: Record<string, Api> = {};
+beforeAll(async () => {
+  [owner, ended] = await Promise.all([signUp(), signUp()]);
+  key = await createKey(owner);
+  applicationId = await createApplication(key.api);
+  [{ applicationApiKeys: runtimeKeys }] = (await key.api.get('/api/v1/panel/get-applications')).data;
+  await ended.session.post('/api/v1/auth/sign-out');
+  revoked = await createKey(owner);
+  await owner.session.post(`/api/v1/panel/api-keys/${revoked.id}/revoke`);
+  for (const scope of SCOPES) unscoped[scope] = (await createKey(owner, { scopes: SCOPES.filter((one) => one !== scope) })).api;
+  const short = await createKey(owner, { expiresAt: new Date(Date.now() + 1_500).toISOString() });
+  await eventually(async () => !(await short.api.get('/api/v1/panel/get-applications')).success);
+  expired = short.text;
+  state = await readState(owner, { keys: false });
+});
+
+const send = (api: Api, route: RouteCase, headers: Record<string, string> = {}): Promise<Answer> => {
+  const request = route.request(applicationId);
+  return api.send(route.method, route.path, { ...request, headers: { ...request.headers, ...headers } });
+};
+const cases = (routes: readonly RouteCase[]) => routes.map((route) => [nameOf(route), route] as const);
+
+/** Cookies that are no valid session. */
+function invalidCookies(): string[] {
+  const token = owner.cookie.slice('session='.length);
+  const tokens = ['', 'abc', 'a'.repeat(43), 'a'.repeat(4_000), token.toUpperCase(), token.slice(0, -1), `${token}a`];
+  const others = [owner.csrfToken, key.text, runtimeKeys.socketKey];
+  return [ended.cookie, ...[...tokens, ...others].map((text) => `session=${text}`)];
+}
+
+/** `Authorization` values that are no valid key. */
+function invalidValues(): string[] {
+  const { text, record } = key;
+  const token = owner.cookie.slice('session='.length);
+  const foreign = [runtimeKeys.socketKey, runtimeKeys.httpKey, token, owner.cookie, owner.csrfToken, SERVICE_CREDENTIAL];
+  const wrong = [
+    `${text} x`,
+    `${text}, Bearer ${text}`,
+    'abc',
+    text.replace('lk_mgmt_', 'lk_test_'),
+    text.toUpperCase(),
+    text.slice(0, -1),
+    `${text}0`,
+  ];
+  const forged = [
+    mistype(text),
+    forgeKey(),
+    forgeKey(record.publicId),
+    forgeKey(revoked.record.publicId),
+    mistype(expired),
+    'a'.repeat(8_000),
+  ];
+  const schemes = ['', text, `Basic ${text}`, 'Bearer', `Basic ${btoa(`${owner.email}:${owner.password}`)}`];
+  return [...schemes, ...[...foreign, ...wrong, ...forged].map((one) => `Bearer ${one}`)];
+}
+
+async function expectSessionInvalid(route: RouteCase, cookies = [ended.cookie]): Promise<void> {
+  for (const cookie of cookies) {
+    const answer = await send(sharedApi(), route, { cookie, 'x-csrf-token': owner.csrfToken });
+    const message = 'The session is not valid or has expired. Sign in again';
+    expect([outcome(answer), answer.message], cookie).toEqual(['401 unauth', message]);
+  }
+}
+
+it('refuses every value that is no valid key or session', async () => {
+  const [route] = KEY_ROUTES as [RouteCase];
+  for (const authorization of invalidValues())
+    expect(outcome(await send(sharedApi(), route, { authorization })), authorization).toBe('401 api_key_invalid');
+  await expectSessionInvalid(route, invalidCookies());
+});
+
+describe.each(cases(KEY_ROUTES))('%s', (_name, route) => {
+  it('refuses a request without a valid key or session', async () => {
+    expect(outcome(await send(sharedApi(), route))).toBe('401 api_key_invalid');
+    await expectSessionInvalid(route);
+  });
+
+  it('refuses two Authorization headers, even with one valid key', async () => {
+    const line = `Authorization: Bearer ${key.text}\r\n`;
+    const head = `${route.method} ${route.path} HTTP/1.1\r\nHost: x\r\n${line}${line}\r\n`;
+    const [answer] = await sendRaw(inject('latchkeyInstance').port, head);
+    expect([answer?.status, JSON.parse(answer?.text ?? '').code]).toEqual([401, 'api_key_invalid']);
+  });
+
+  it('reports a revoked key, an expired one and a missing scope, and ignores a cookie beside a key', async () => {
+    const { cookie, csrfToken } = owner;
+    const session = { cookie, 'x-csrf-token': csrfToken };
+    expect(outcome(await send(revoked.api, route, session))).toBe('401 api_key_revoked');
+    expect(outcome(await send(sharedApi(), route, { authorization: `Bearer ${expired}` }))).toBe('401 api_key_expired');
+    expect(outcome(await send(unscoped[route.scope ?? ''] as Api, route))).toBe('403 insufficient_scope');
+    for (const authorization of ['', `Bearer ${forgeKey()}`])
+      expect(outcome(await send(sharedApi(), route, { ...session, authorization }))).toBe('401 api_key_invalid');
+  });
+});
+
+describe.each(cases(SESSION_ROUTES))('%s', (_name, route) => {
+  it('refuses a request without a valid session', async () => {
+    expect(outcome(await send(sharedApi(), route))).toBe('401 unauth');
+    await expectSessionInvalid(route);
+  });
+
+  it('answers session_required to a valid key alone, also beside a valid session', async () => {
+    const session = { cookie: owner.cookie, 'x-csrf-token': owner.csrfToken };
+    for (const beside of [{}, session] as Array<Record<string, string>>) {
+      expect(outcome(await send(key.api, route, beside))).toBe('403 session_required');
+      expect(outcome(await send(revoked.api, route, beside))).toBe('401 api_key_revoked');
+      expect(outcome(await send(sharedApi(), route, { ...beside, authorization: `Bearer ${expired}` }))).toBe(
+        '401 api_key_expired',
+      );
+      const forged = { ...beside, authorization: `Bearer ${forgeKey()}` };
+      expect(outcome(await send(sharedApi(), route, forged))).toBe('401 api_key_invalid');
+    }
+  });
+});
+
+it('all of this changed nothing', async () => {
+  expect(await readState(owner, { keys: false })).toBe(state);
+  const { account } = (await owner.session.get('/api/v1/auth/session')).data;
+  expect(account).toMatchObject({ avatarUrl: null, twoFactorEnabled: false });
+});
+
+it('every route of the OpenAPI document needs a credential, but those that begin a session or reset a password', async () => {
+  const { paths } = await readDocument(sharedApi().baseUrl);
+  const open: string[] = [];
+  for (const [path, operations] of Object.entries(paths)) {
+    for (const [method, { security }] of Object.entries(operations)) {
+      const kinds = (security as ReadonlyArray<object>).flatMap((one) => Object.keys(one));
+      const name = `${method.toUpperCase()} ${path}`;
+      if (kinds.length === 0) {
+        open.push(name);
+        continue;
+      }
+      const answer = await sharedApi().send(method.toUpperCase(), path.replace('{id}', applicationId));
+      const takesKeys = kinds.includes('managementKey');
+      expect(outcome(answer), name).toBe(takesKeys ? '401 api_key_invalid' : '401 unauth');
+      expect(answer.message, name).toMatch(takesKeys ? /^No API key and no session\. / : /^No session\. /);
+    }
+  }
+  expect(open.filter((name) => !name.includes('/auth/oidc/'))).toEqual([
+    'POST /api/v1/auth/sign-up',
+    'POST /api/v1/auth/sign-in',
+    'GET /api/v1/auth/methods',
+    'POST /api/v1/auth/password/forgot',
+    'POST /api/v1/auth/password/reset',
+  ]);
+});
+
+it('a session is good for every key route, with every scope and every application', async () => {
+  const other = await signUp();
+  const id = await createApplication(other.session);
+  for (const route of KEY_ROUTES) {
+    const request = (await route.prepare?.(other.session, id)) ?? route.request(id);
+    expect(outcome(await other.session.send(route.method, route.path, request)), nameOf(route)).toBe('200');
+  }
+});

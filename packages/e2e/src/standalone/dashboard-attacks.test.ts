@@ -1,0 +1,124 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { chromium, type Page } from 'playwright-core';
+import { beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
+import { BROWSER_ARGS, useBrowser } from '../client/browser.ts';
+import { createApplication, type Owner, signUp } from '../client/caller.ts';
+import { chromiumPath } from '../client/chromium.ts';
+import { proxyTo } from '../fakes/page-server.ts';
+
+const heading = (page: Page, name?: string) => page.getByRole('heading', { level: 1, ...(name !== undefined && { name }) });
+
+/** Values of `returnTo`, as they are in the URL. */
+const OTHER_SITES = [
+  'https://evil.test/',
+  'https:evil.test',
+  '//evil.test',
+  '/\\evil.test',
+  '%5C%5Cevil.test',
+  '/%09/evil.test',
+  '/%0A/evil.test',
+  '%20//evil.test',
+  '/..//evil.test',
+  '/%2e%2e//evil.test',
+  '%2F%2Fevil.test',
+  '"https://evil.test/"',
+  '["https://evil.test/"]',
+  '//evil.test&returnTo=https://evil.test/',
+  '{"href":"https://evil.test/"}',
+  'javascript:alert(1)',
+  'data:text/html,evil',
+  'x&__proto__={"returnTo":"https://evil.test/"}',
+];
+
+/** Searches and fragments of links, which no page may fail at. */
+const hostileLinks = (applicationId: string) => [
+  '/applications?search={"a":1}&create={}&__proto__={"search":{"a":1}}',
+  '/applications/__proto__?search=[1]#__proto__',
+  `/applications/${applicationId}/files?page={"a":1}&search={"b":[]}`,
+  `/applications/${applicationId}/files?page=9007199254740991&search=__proto__`,
+  '/api-keys?key={"a":1}&all=[]&create="true"',
+  '/audit-log?application=[1]&action={"a":1}',
+  '/audit-log?application=__proto__',
+  '/audit-log?action=__proto__',
+  '/sign-in?error=__proto__',
+  '/sign-in?error={"a":1}&error=constructor',
+  '/sign-in?error=two_factor_required&returnTo={}',
+  '/sign-up?returnTo={"a":1}',
+  '/reset-password#token=__proto__&token=%00',
+  '/confirm-email#token=%E0%A4%A',
+];
+
+describe.skipIf(chromiumPath === undefined)('an attack on the dashboard', { timeout: 120_000 }, () => {
+  const open = useBrowser();
+  let owner: Owner;
+  beforeAll(async () => {
+    owner = await signUp();
+  });
+
+  it('by a link that leads to another site after the sign-in stays in the dashboard', async () => {
+    const page = await open('/account', { owner });
+    for (const returnTo of OTHER_SITES) {
+      await page.goto(`/sign-in?returnTo=${returnTo}`);
+      await page.waitForURL('/applications');
+      await heading(page, 'Applications').waitFor();
+    }
+    await page.context().clearCookies();
+    await page.goto('/sign-up?returnTo=/%09/evil.test');
+    await page.getByRole('link', { name: 'Sign in' }).click();
+    await page.getByLabel('Email').fill(owner.email);
+    await page.getByLabel('Password').fill(owner.password);
+    await page.keyboard.press('Enter');
+    await heading(page, 'Applications').waitFor();
+  });
+
+  it('by a link with hostile parameters breaks no page', async () => {
+    const links = hostileLinks(await createApplication(owner.session));
+    const page = await open('/account', { owner, statuses: [400, 404] });
+    for (const link of links) {
+      await page.goto(link);
+      await heading(page).waitFor();
+      await page.waitForLoadState('networkidle');
+      expect(await page.getByText('Something went wrong in this page').count(), link).toBe(0);
+      expect(page.url(), 'the address without what the page rejected').not.toMatch(/[{[]|%[57]B/);
+    }
+  });
+
+  it.each([
+    ['follows the headers', []],
+    ['stores pages despite the headers', ['cache-control', 'clear-site-data']],
+  ])('by the Back button after the sign-out shows no page of the account in a browser that %s', async (_does, dropped) => {
+    const person = await signUp();
+    const page = await openWithBackForwardCache(person, dropped);
+    await page.goto(`/applications/${await createApplication(person.session)}`);
+    await page.getByRole('button', { name: 'Reveal socket key' }).waitFor();
+    // Before its code is loaded, the button of the menu does nothing.
+    await page.locator('[aria-haspopup="menu"]', { hasText: 'Account of' }).click();
+    await page.getByRole('menuitem', { name: 'Sign out' }).click();
+    await heading(page, 'Sign in').waitFor();
+    await page.goBack({ waitUntil: 'commit' });
+    // The heading, not an event, shows that the page is loaded.
+    await page.waitForURL('/sign-in?returnTo=*', { timeout: 15_000, waitUntil: 'commit' });
+    await heading(page, 'Sign in').waitFor();
+    expect(await page.getByRole('button', { name: 'Reveal socket key' }).count()).toBe(0);
+  });
+});
+
+/** A page in a browser with this cache, which Playwright disables, and the session of an account. */
+async function openWithBackForwardCache({ cookie }: Owner, droppedHeaders: readonly string[]): Promise<Page> {
+  const proxy = createServer(proxyTo(inject('latchkeyInstance').baseUrl, droppedHeaders)).listen(0, '127.0.0.1');
+  await once(proxy, 'listening');
+  onTestFinished(() => {
+    proxy.closeAllConnections();
+    proxy.close();
+  });
+  const baseURL = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+  const ignoreDefaultArgs = ['--disable-back-forward-cache'];
+  const browser = await chromium.launch({ executablePath: chromiumPath ?? '', args: BROWSER_ARGS, ignoreDefaultArgs });
+  onTestFinished(() => browser.close());
+  const context = await browser.newContext({ baseURL });
+  const [name = '', value = ''] = cookie.split('=');
+  await context.addCookies([{ name, value, url: baseURL, httpOnly: true, sameSite: 'Lax' }]);
+  return context.newPage();
+}

@@ -1,0 +1,162 @@
+import { readFile } from 'node:fs/promises';
+import type { Page } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
+import { checkAccessibility, checkWidth, PHONE, useBrowser } from '../client/browser.ts';
+import { createApplication, createKey, signUp } from '../client/caller.ts';
+import { chromiumPath } from '../client/chromium.ts';
+import { listFiles, upload } from '../client/files.ts';
+import { setSetting } from '../client/live.ts';
+
+const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
+/** Toasts have the role too. */
+const dialog = (page: Page) => page.locator('[role="dialog"]:not([aria-modal="false"])');
+
+const file = (name: string, byteSize: number) => ({
+  name,
+  mimeType: 'application/octet-stream',
+  buffer: Buffer.alloc(byteSize, name),
+});
+
+async function download(page: Page, name: string): Promise<string> {
+  const [started] = await Promise.all([page.waitForEvent('download'), button(page, name).click()]);
+  return readFile(await started.path(), 'utf8');
+}
+
+describe.skipIf(chromiumPath === undefined)('further pages of the dashboard', { timeout: 120_000 }, () => {
+  const open = useBrowser();
+
+  it('creates an API key that works, shows it once, changes and revokes it', async () => {
+    const owner = await signUp();
+    const applicationId = await createApplication(owner.session, '<b>Difference</b> Engine');
+    const page = await open('/api-keys', { owner });
+    await page.getByText('Let programs work for you').waitFor();
+    await button(page, 'Create API key').first().click();
+    await page.getByLabel('Name').fill('Release pipeline');
+    await page.keyboard.press('Enter');
+    await page.getByText('Choose at least one.').waitFor();
+    await page.getByLabel('Read files').press('Space');
+    await page.getByLabel('Chosen applications', { exact: true }).check();
+    await page.getByLabel('<b>Difference</b> Engine').check();
+    await checkAccessibility(page);
+    await dialog(page).getByRole('button', { name: 'Create API key' }).click();
+    await page.getByText('The key is shown this once').waitFor();
+    await page.keyboard.press('Escape');
+    await button(page, 'Reveal API key').click();
+    const text = (await page.getByText(/^lk_mgmt_\w{16}_\w{48}$/).textContent()) ?? '';
+    await checkAccessibility(page);
+    const metadata = () =>
+      owner.session
+        .with({ cookie: '', 'x-csrf-token': '', authorization: `Bearer ${text}` })
+        .get('/api/v1/panel/get-files-metadata', { applicationId });
+    expect((await metadata()).status).toBe(200);
+    await button(page, 'I have stored the key').click();
+    await dialog(page).waitFor({ state: 'detached' });
+    expect(await page.content()).not.toContain(text.slice(-20));
+
+    await page.getByRole('link', { name: 'Release pipeline' }).click();
+    await page.getByLabel('Name').fill('Nightly <i>backup</i>');
+    await page.getByLabel('Upload files').check();
+    await button(page, 'Save changes').click();
+    await page.getByRole('row', { name: /Nightly <i>backup<\/i>.*Read files, upload files/ }).waitFor();
+    await button(page, 'Revoke Nightly <i>backup</i>').click();
+    await button(page, 'Revoke API key').click();
+    await page.getByText('No active API key').waitFor();
+    expect((await metadata()).status).toBe(401);
+    await page.getByLabel('Show 1 revoked or expired').check();
+    await page.getByText('Revoked', { exact: true }).waitFor();
+  });
+
+  it('uploads many files with hostile names, and retries one whose upload was cut', async () => {
+    const owner = await signUp();
+    const applicationId = await createApplication(owner.session);
+    const page = await open(`/applications/${applicationId}/files`, { owner, statuses: [0, 409] });
+    await page.getByText('No files yet').waitFor();
+    const names = ['engine-1.4.2.zip', '<img src=x onerror=alert(1)>.png', `${'W'.repeat(200)}.bin`, 'مرحبا.pdf'];
+    await page.getByLabel('Files to upload').setInputFiles(names.map((name) => file(name, 70_000)));
+    await page.getByText('3 need another name · 1 uploaded').waitFor();
+    await checkAccessibility(page);
+    await page.getByLabel('Name for مرحبا.pdf').fill('engine-1.4.2.zip');
+    await page.getByText('A file of this application has this name.').waitFor();
+    await page.getByLabel('Name for مرحبا.pdf').fill('guide.pdf');
+    await page.getByText('This name is free.').last().waitFor();
+    await page.keyboard.press('Enter');
+    await page.getByText('2 need another name · 2 uploaded').waitFor();
+    await button(page, 'Accept all suggested names').click();
+    await page.getByText('4 uploaded').waitFor();
+    await button(page, 'Clear finished').click();
+
+    await page.route('**/upload-file?*', (route) => route.abort(), { times: 1 });
+    await page.getByLabel('Files to upload').setInputFiles([file('cut.bin', 3_000_000)]);
+    await page.getByText('Latchkey is unreachable').waitFor();
+    await button(page, 'Retry cut.bin').click();
+    await page.getByText('1 uploaded').waitFor();
+    const stored = await listFiles(owner.session, applicationId);
+    expect(stored.map(({ displayName }) => displayName)).toEqual([
+      'cut.bin',
+      `${'W'.repeat(12)}.bin`,
+      'img-src-x-o.png',
+      'guide.pdf',
+      'engine-1.4.2.zip',
+    ]);
+    expect(stored[0]?.byteSize).toBe(3_000_000);
+  });
+
+  it('searches, pages, renames and deletes files by keyboard, on a phone too', async () => {
+    const owner = await signUp();
+    const applicationId = await createApplication(owner.session);
+    for (let i = 1; i <= 12; i += 1) await upload(owner.session, applicationId, `setup-${i}.exe`);
+    const page = await open(`/applications/${applicationId}/files`, { owner, statuses: [409] });
+    await page.getByText('Page 1 of 2').waitFor();
+    await page.getByText('12 of 100', { exact: false }).first().waitFor();
+    await button(page, 'Next').press('Enter');
+    await page.getByText('Page 2 of 2').waitFor();
+    await button(page, 'Rename setup-1.exe').press('Enter');
+    await page.keyboard.type('setup-2.exe');
+    await page.getByText('A file of this application has this name.').waitFor();
+    await checkAccessibility(page);
+    await page.getByLabel('New name of setup-1.exe').fill('first.exe');
+    await page.keyboard.press('Enter');
+    await page.getByText('File renamed').waitFor();
+    await page.getByLabel('Search files').fill('first');
+    await button(page, 'Delete first.exe').waitFor();
+    await page.waitForURL('**/files?search=first');
+    await page.setViewportSize(PHONE);
+    await checkWidth(page);
+    await button(page, 'Delete first.exe').press('Enter');
+    await button(page, 'Delete file').press('Enter');
+    await page.getByText('No file matches').waitFor();
+    await button(page, 'Clear search').press('Enter');
+    await page.getByText('Page 1 of 2').waitFor();
+    expect(await listFiles(owner.session, applicationId)).toHaveLength(11);
+  });
+
+  it('filters the audit log in the URL, shows older entries, and exports all of them', async () => {
+    const owner = await signUp();
+    const applicationId = await createApplication(owner.session, '=HYPERLINK("x")');
+    const { id } = await createKey(owner, { name: '@SUM(1+1) <b>key</b>' });
+    for (let i = 0; i < 30; i += 1) {
+      await setSetting(owner.session, applicationId, 'status', i % 2 === 0 ? 'paused' : 'online');
+      await owner.session.patch(`/api/v1/panel/api-keys/${id}`, { name: `Key ${i}` });
+    }
+    const page = await open('/audit-log', { owner });
+    await page.locator('summary').nth(49).waitFor();
+    await button(page, 'Show older entries').press('Enter');
+    await page.getByText('Account created').last().waitFor();
+    await page.locator('summary', { hasText: 'API key created @SUM(1+1) <b>key</b>' }).press('Enter');
+    await page.getByText('allApplications').waitFor();
+    await checkAccessibility(page);
+    const csv = await download(page, 'Export CSV');
+    expect(csv.split('\r\n')).toHaveLength(65);
+    expect(csv).not.toMatch(/(^|,)"?[=+\-@]/m);
+    expect(JSON.parse(await download(page, 'Export JSON'))).toHaveLength(63);
+    await page.getByLabel('Action').selectOption('API key created');
+    await expect.poll(() => page.locator('summary').count()).toBe(1);
+    expect(new URL(page.url()).search).toBe('?action=api_key.created');
+    await page.getByLabel('Application', { exact: true }).selectOption('=HYPERLINK("x")');
+    await expect.poll(() => page.locator('summary').count()).toBe(31);
+    await page.goBack();
+    await expect.poll(() => page.locator('summary').count()).toBe(1);
+    await page.setViewportSize(PHONE);
+    await checkWidth(page);
+  });
+});

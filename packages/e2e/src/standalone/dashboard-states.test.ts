@@ -1,0 +1,180 @@
+import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { eventually } from '@latchkey/testkit/eventually';
+import type { Page, Route } from 'playwright-core';
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { checkAccessibility, checkWidth, PHONE, useBrowser } from '../client/browser.ts';
+import { createApplication, type Owner, signUp } from '../client/caller.ts';
+import { chromiumPath } from '../client/chromium.ts';
+import { upload } from '../client/files.ts';
+
+const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
+const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name, exact: typeof name === 'string' });
+
+/** What an owner reads when a request gets this response; 0 for none. */
+const FAILURES = [
+  { status: 503, code: 'INTERNAL_ERROR', shows: 'Latchkey is busy or restarting' },
+  { status: 403, code: 'insufficient_scope', shows: 'You may not do this' },
+  { status: 429, code: 'rate_limit_reached', shows: 'Too many requests' },
+  { status: 0, code: '', shows: 'Latchkey is unreachable' },
+] as const;
+
+/** Lets the first message of the service be followed by 10,000 events. */
+const FLOOD = `globalThis.WebSocket = class extends WebSocket {
+  constructor(...settings) {
+    super(...settings);
+    const flood = async ({ data }) => {
+      const event = { ...JSON.parse(data), type: 'latchkey.application.version_changed' };
+      for (let i = 1; i <= 10_000; i += 1) {
+        Object.assign(event, { id: 'event-' + i, sequence: String(i), data: { previousVersion: '1', version: '<b>' + i } });
+        this.dispatchEvent(new MessageEvent('message', { data: JSON.stringify(event) }));
+        if (i % 500 === 0) await new Promise((resolve) => setTimeout(resolve));
+      }
+    };
+    this.addEventListener('message', (message) => setTimeout(flood, 0, message), { once: true });
+  }
+};`;
+
+describe.skipIf(chromiumPath === undefined)('the dashboard when something is wrong', { timeout: 120_000 }, () => {
+  const open = useBrowser();
+  let owner: Owner;
+  let application: string;
+  beforeAll(async () => {
+    owner = await signUp();
+    application = `/applications/${await createApplication(owner.session, 'Difference Engine')}`;
+  });
+
+  it('says on every page what happened, and shows the page by "Try again"', async () => {
+    const pages = [
+      ['Applications', '**/get-applications', 'Difference Engine'],
+      ['Difference Engine', '**/get-application-settings?*', 'License required for users'],
+      ['Levels', '**/get-application-license-levels?*', 'Add level'],
+      ['Files', '**/get-files-table?*', 'No files yet'],
+      ['API keys', '**/panel/api-keys', 'Let programs work for you'],
+      ['Audit log', '**/panel/audit-log?*', 'Account created'],
+      ['Account', '**/auth/sessions', 'This session'],
+    ] as const;
+    let failure: (typeof FAILURES)[number] = FAILURES[0];
+    const fail = (route: Route) => {
+      const { status, code } = failure;
+      const headers = { 'x-request-id': 'request-7', ...(status === 429 && { 'retry-after': '1' }) };
+      const json = { success: false, code, message: 'Refused' };
+      return status === 0 ? route.abort() : route.fulfill({ status, json, headers });
+    };
+    const prepare = async (page: Page) => {
+      await page.clock.install();
+      for (const [, request] of pages) await page.route(request, fail);
+    };
+    const page = await open('/applications', { owner, statuses: [0, 403, 429, 503], prepare });
+    for (const [link, request, shows] of pages) {
+      for (failure of FAILURES) {
+        const isFirst = failure === FAILURES[0];
+        await (isFirst ? page.getByRole('link', { name: link, exact: true }) : button(page, 'Try again')).click();
+        const isShown = async () => {
+          // The dashboard waits before it reads again.
+          await page.clock.fastForward(1_000);
+          return page.getByRole('alert').getByText(failure.shows).isVisible();
+        };
+        await eventually(isShown, { timeoutMs: 15_000 });
+        if (failure.status !== 0) await page.getByText('request-7').waitFor();
+      }
+      await page.unroute(request);
+      await page.clock.fastForward(1_000);
+      await button(page, 'Try again').click();
+      await page.getByText(shows).last().waitFor();
+    }
+  });
+
+  it('says what happened when it is offline or the page does not exist', async () => {
+    const page = await open('/nowhere', { owner, statuses: [404] });
+    await page.getByText('There is no such page').waitFor();
+    await page.goto('/applications/01a20701-0000-7000-8000-000000000000');
+    await page.getByText('There is no such application').waitFor();
+    await checkAccessibility(page);
+    await page.context().setOffline(true);
+    await page.getByText('You are offline.').waitFor();
+    await page.context().setOffline(false);
+    await page.getByText('You are offline.').waitFor({ state: 'detached' });
+  });
+
+  it('shows 200 applications with hostile names as text, within the width of any window', async () => {
+    const many = await signUp();
+    const hostile = [
+      '<img src=x onerror=alert(1)>',
+      '\u202Eenignedesrever',
+      'لوحة التحكم الرئيسية',
+      '漢'.repeat(32),
+      'W'.repeat(32),
+    ];
+    const names = [...hostile, ...Array.from({ length: 195 }, (_, index) => `Application ${index}`)];
+    for (let i = 0; i < names.length; i += 5)
+      await Promise.all(names.slice(i, i + 5).map((name) => createApplication(many.session, name)));
+    const page = await open('/applications', { owner: many });
+    await page.setViewportSize(PHONE);
+    await page.getByRole('link', { name: '<img src=x onerror=alert(1)>' }).waitFor();
+    expect(await page.locator('tbody tr').count()).toBe(200);
+    await checkWidth(page);
+    for (const width of [1_280, 3_840]) {
+      await page.setViewportSize({ width, height: 900 });
+      await checkWidth(page);
+    }
+    await page.setViewportSize(PHONE);
+    await page.getByLabel('Search applications').fill('漢漢');
+    await page.getByText('1 of 200').waitFor();
+    await page.getByRole('link', { name: '漢'.repeat(32) }).click();
+    await heading(page, '漢'.repeat(32)).waitFor();
+    await checkWidth(page);
+    await page.goBack();
+    expect(await page.getByLabel('Search applications').inputValue()).toBe('漢漢');
+  });
+
+  it('says that a file is too large', async () => {
+    const page = await open(`${application}/files`, { owner, statuses: [413] });
+    const folder = await mkdtemp(join(tmpdir(), 'latchkey-'));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    await writeFile(join(folder, 'large.bin'), '');
+    await truncate(join(folder, 'large.bin'), 150 * 1_048_576 + 1);
+    await page.getByLabel('Files to upload').setInputFiles(join(folder, 'large.bin'));
+    await page.getByText('The file is too large. Delete what you do not need, or').waitFor();
+  });
+
+  it('shows 100 files, and says that the account has no room for another', async () => {
+    const many = await signUp();
+    const applicationId = await createApplication(many.session);
+    for (let i = 1; i <= 100; i += 1) await upload(many.session, applicationId, `setup-${i}.exe`);
+    const page = await open(`/applications/${applicationId}/files?page=10`, { owner: many, statuses: [413] });
+    await page.getByText('Page 10 of 10').waitFor();
+    await page.getByLabel('Files to upload').setInputFiles({ name: 'one-more.bin', mimeType: '', buffer: Buffer.alloc(9) });
+    await page.getByText('File limit reached. Delete what you do not need, or').waitFor();
+  });
+
+  it('stays usable under 10,000 events, the newest of which it shows', async () => {
+    const page = await open(`${application}/live`, { owner, prepare: (page) => page.addInitScript({ content: FLOOD }) });
+    await page.getByRole('row', { name: /^10000 Version changed/ }).waitFor();
+    expect(await page.locator('tbody tr').count()).toBe(200);
+    await checkWidth(page);
+    await button(page, 'Clear').click();
+    await page.getByText('No events yet').waitFor();
+  });
+
+  it('shows in a second tab what the first one did', async () => {
+    const person = await signUp();
+    const applicationId = await createApplication(person.session, 'Analytical Engine');
+    const first = await open(`/applications/${applicationId}`, { owner: person });
+    const second = await open(`/applications/${applicationId}/levels`, { owner: person, statuses: [401, 404] });
+    await button(second, 'Add level').click();
+    await button(first, 'Delete application').press('Enter');
+    await first.getByLabel(/to confirm$/).fill('Analytical Engine');
+    await first.keyboard.press('Enter');
+    await first.getByText('Create your first application').waitFor();
+    await second.getByLabel('Level 1').fill('basic');
+    await button(second, 'Save levels').click();
+    await second.getByText('It may have been deleted').waitFor();
+    await button(first, /^Account of/).press('Enter');
+    await first.getByRole('menuitem', { name: 'Sign out' }).press('Enter');
+    await first.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await button(second, 'Save levels').click();
+    await second.getByText('Your session has ended').waitFor();
+  });
+});

@@ -1,0 +1,195 @@
+import type { Page } from 'playwright-core';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { checkAccessibility, useBrowser } from '../client/browser.ts';
+import { createApplication, type Owner, signUp, unique } from '../client/caller.ts';
+import { chromiumPath } from '../client/chromium.ts';
+import { setSetting } from '../client/live.ts';
+import { signUpGuarded } from '../client/two-factor.ts';
+
+const heading = (page: Page, name: string | RegExp) => page.getByRole('heading', { level: 1, name });
+const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name, exact: typeof name === 'string' });
+/** Toasts have the role too. */
+const dialog = (page: Page) => page.locator('[role="dialog"]:not([aria-modal="false"])');
+
+async function fillSignIn(page: Page, { email, password }: Pick<Owner, 'email' | 'password'>): Promise<void> {
+  await page.getByLabel('Email').fill(email);
+  await page.getByLabel('Password').fill(password);
+  await page.keyboard.press('Enter');
+}
+
+describe.skipIf(chromiumPath === undefined)('the dashboard in a browser', { timeout: 120_000 }, () => {
+  const open = useBrowser();
+  let owner: Owner;
+  beforeAll(async () => {
+    owner = await signUp();
+  });
+
+  it('signs a new account up, which creates its first application by keyboard alone', async () => {
+    const page = await open('/', { statuses: [400] });
+    await page.getByRole('link', { name: 'Sign up' }).press('Enter');
+    await checkAccessibility(page);
+    const username = unique('user');
+    await page.getByLabel('User name').fill(username);
+    await page.keyboard.press('Tab');
+    await page.keyboard.type(`${username}@example.com`);
+    await page.keyboard.press('Tab');
+    await page.keyboard.type('too short');
+    await page.keyboard.press('Enter');
+    await page.getByText('Must be 10 to 128 characters').waitFor();
+    expect(await page.locator(':focus').getAttribute('name')).toBe('password');
+    await page.keyboard.type(' no more');
+    await page.keyboard.press('Enter');
+    await heading(page, 'Applications').waitFor();
+    await checkAccessibility(page);
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: 'Find' }).waitFor();
+    await checkAccessibility(page);
+    await page.keyboard.type('create');
+    await page.keyboard.press('Enter');
+    await page.getByLabel('Name').waitFor();
+    await page.keyboard.type('Engine');
+    // A second press while the first one is under way changes nothing.
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Enter');
+    await heading(page, 'Engine').waitFor();
+    await page.keyboard.press('g');
+    await page.keyboard.press('a');
+    await page.getByRole('link', { name: 'Engine' }).press('Enter');
+    await heading(page, 'Engine').waitFor();
+    expect(await page.title()).toBe('Engine · Latchkey');
+    await page.keyboard.press('?');
+    await dialog(page).getByText('Go to Applications').waitFor();
+    await checkAccessibility(page);
+  });
+
+  it('leads back to the page that asked for the sign-in, with a code or a recovery code', async () => {
+    const guarded = await signUpGuarded();
+    const applicationId = await createApplication(guarded.session, 'Difference Engine');
+    for (const code of [guarded.nextCode(), guarded.recoveryCodes[0] ?? '']) {
+      const page = await open(`/applications/${applicationId}/levels`, { statuses: [400, 401] });
+      await heading(page, 'Sign in').waitFor();
+      await fillSignIn(page, { ...guarded, password: 'a wrong password' });
+      await page.getByText('The email or the password is wrong.').waitFor();
+      await fillSignIn(page, guarded);
+      await page.getByLabel('Two-factor code').fill(guarded.wrongCode());
+      await page.keyboard.press('Enter');
+      await page.getByText('The code is wrong').waitFor();
+      await page.getByLabel('Two-factor code').fill(code);
+      await page.keyboard.press('Enter');
+      await heading(page, 'Difference Engine').waitFor();
+      expect(new URL(page.url()).pathname).toBe(`/applications/${applicationId}/levels`);
+      await page.context().clearCookies();
+    }
+  });
+
+  it('asks for the sign-in over the page when the session has ended, and loses no input', async () => {
+    const person = await signUp();
+    const page = await open('/applications', { owner: person, statuses: [401] });
+    await button(page, 'Create application').first().click();
+    await page.getByLabel('Name').fill('Analytical Engine');
+    await person.session.post('/api/v1/auth/sign-out-everywhere');
+    await page.keyboard.press('Enter');
+    await page.getByText('Your session has ended').waitFor();
+    await checkAccessibility(page);
+    await page.getByLabel('Password').fill(person.password);
+    await page.keyboard.press('Enter');
+    await page.getByText('Your session has ended').waitFor({ state: 'detached' });
+    expect(await page.getByLabel('Name').inputValue()).toBe('Analytical Engine');
+    await dialog(page).getByRole('button', { name: 'Create application' }).click();
+    await heading(page, 'Analytical Engine').waitFor();
+    await button(page, /^Account of/).click();
+    await page.getByRole('menuitem', { name: 'Sign out' }).click();
+    await heading(page, 'Sign in').waitFor();
+    await page.goto('/applications');
+    await heading(page, 'Sign in').waitFor();
+  });
+
+  it('manages an application: status, version, flags, keys, live events and deletion', async () => {
+    const applicationId = await createApplication(owner.session, 'Difference Engine');
+    const page = await open(`/applications/${applicationId}`, { owner, statuses: [429] });
+    await page.getByText('lk_sock_••').waitFor();
+    expect(await page.content()).not.toMatch(/lk_(sock|http)_[0-9A-Za-z]/);
+    await button(page, 'Edit version').click();
+    await page.getByLabel('Version', { exact: true }).fill('1.4.2');
+    await page.keyboard.press('Enter');
+    await page.locator('main').getByText('1.4.2').waitFor();
+    await page.getByRole('switch', { name: 'License required for users' }).click();
+    await page.getByRole('switch', { name: 'License required for users', checked: true }).waitFor();
+
+    const before = await readSecret(page);
+    for (const count of [0, 1]) {
+      await button(page, 'Rotate socket key').click();
+      await dialog(page).getByText(`Rotations in the last hour: ${count}.`).waitFor();
+      await dialog(page).getByRole('button', { name: 'Rotate socket key' }).click();
+      await dialog(page).waitFor({ state: 'detached' });
+    }
+    expect(await readSecret(page)).not.toBe(before);
+    await button(page, 'Rotate HTTP key').press('Enter');
+    await dialog(page).getByRole('button', { name: 'Rotate HTTP key' }).click();
+    await dialog(page)
+      .getByText(/You can try again in \d+ min/)
+      .waitFor();
+    await page.keyboard.press('Escape');
+
+    await page.getByRole('link', { name: 'Live' }).click();
+    await page.getByText('Connected', { exact: true }).first().waitFor();
+    await button(page, 'Pause').click();
+    await dialog(page).getByRole('button', { name: 'Pause application' }).click();
+    await page.getByRole('row', { name: /^2 Paused/ }).waitFor();
+    await setSetting(owner.session, applicationId, 'version', '1.4.3');
+    await page.getByRole('row', { name: /^3 Version changed 1.4.2 → 1.4.3/ }).waitFor();
+    await button(page, 'Resume').click();
+    await page.getByRole('row', { name: /^4 Resumed/ }).waitFor();
+
+    await page.getByRole('link', { name: 'Overview' }).click();
+    await button(page, 'Delete application').press('Enter');
+    const confirm = dialog(page).getByRole('button', { name: 'Delete application' });
+    expect(await confirm.isDisabled()).toBe(true);
+    await dialog(page).getByText('0 files and both keys are deleted.').waitFor();
+    await checkAccessibility(page);
+    await page.getByLabel(/to confirm$/).fill('Difference Engine');
+    await page.keyboard.press('Enter');
+    await heading(page, 'Applications').waitFor();
+    await page.getByRole('link', { name: 'Difference Engine' }).waitFor({ state: 'detached' });
+  });
+
+  it('edits license levels as one change, moved by keyboard and by pointer, which can be undone', async () => {
+    const applicationId = await createApplication(owner.session);
+    const path = '/api/v1/panel/create-application-license-levels';
+    await owner.session.post(path, { levels: ['basic', 'pro'] }, { applicationId });
+    const page = await open(`/applications/${applicationId}/levels`, { owner });
+    const names = async () => Promise.all((await page.getByRole('textbox').all()).map((input) => input.inputValue()));
+    const read = async () => (await owner.session.get('/api/v1/panel/get-application-license-levels', { applicationId })).data;
+    await button(page, 'Add level').click();
+    await page.getByLabel('Level 3').fill('pro');
+    await page.getByText('Another level has this name.').waitFor();
+    expect(await button(page, 'Save levels').isDisabled()).toBe(true);
+    await page.getByLabel('Level 3').fill('team');
+    await button(page, /^Move team/).press('ArrowUp');
+    expect(await names()).toEqual(['basic', 'team', 'pro']);
+    const [from, to] = await Promise.all(
+      [/^Move pro/, /^Move basic/].map(async (name) => (await button(page, name).boundingBox()) ?? { x: 0, y: 0 }),
+    );
+    await page.mouse.move((from?.x ?? 0) + 8, (from?.y ?? 0) + 8);
+    await page.mouse.down();
+    await page.mouse.move((to?.x ?? 0) + 8, (to?.y ?? 0) + 8, { steps: 5 });
+    await page.mouse.up();
+    expect(await names()).toEqual(['pro', 'basic', 'team']);
+    await page.getByRole('link', { name: 'Overview' }).click();
+    await dialog(page).getByRole('button', { name: 'Cancel' }).click();
+    await button(page, 'Save levels').click();
+    await page.getByText('Levels saved').waitFor();
+    expect(await read()).toEqual(['pro', 'basic', 'team']);
+    await button(page, 'Undo').click();
+    await expect.poll(read).toEqual(['basic', 'pro']);
+    await expect.poll(names).toEqual(['basic', 'pro']);
+  });
+});
+
+/** The socket key, which the page shows on demand only. */
+async function readSecret(page: Page): Promise<string> {
+  await button(page, 'Reveal socket key').click();
+  const text = await page.getByText(/^lk_sock_[0-9A-Za-z]{32}$/).textContent();
+  await button(page, 'Hide socket key').click();
+  return text ?? '';
+}

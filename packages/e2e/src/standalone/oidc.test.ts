@@ -1,0 +1,207 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { PASSWORD, signUp, unique } from '../client/caller.ts';
+import { outcome } from '../client/files.ts';
+import { cookieLines, createUser, OidcBrowser } from '../client/oidc-browser.ts';
+import { signUpGuarded } from '../client/two-factor.ts';
+import { type OidcIssuer, PUBLIC_URL, startOidcIssuer, type UserClaims } from '../fakes/oidc-issuer.ts';
+import { type OwnInstance, startOwnInstance } from '../instance/own-instance.ts';
+
+const OIDC = '/api/v1/auth/oidc';
+let issuer: OidcIssuer;
+let instance: OwnInstance;
+beforeAll(async () => {
+  issuer = await startOidcIssuer();
+  const env = { OIDC_ISSUERS: 'corp,away', OIDC_AWAY_ISSUER: 'http://127.0.0.1:1', OIDC_AWAY_CLIENT_ID: 'a' };
+  instance = await startOwnInstance({ env: { ...issuer.env, ...env } });
+});
+afterAll(async () => {
+  await instance.stop();
+  await issuer.stop();
+});
+
+const browser = (session?: string) => new OidcBrowser(instance.api, issuer, session);
+const someone = (claims: UserClaims = {}) => createUser(issuer, claims);
+
+describe('signing in at an issuer', () => {
+  it('opens a session of a new account, and the next time another session of the same', async () => {
+    const login = someone();
+    const first = browser();
+    const answer = await first.signIn(login);
+    expect(answer.data.account).toMatchObject({ username: login, email: `${login}@example.com`, avatarUrl: null });
+    expect(cookieLines(answer.headers, 'session')).toEqual([
+      expect.stringMatching(/^session=[\w-]{43}; Max-Age=25\d{5}; Path=\/; HttpOnly; Secure; SameSite=Lax$/),
+    ]);
+    expect(answer.headers.get('referrer-policy')).toBe('no-referrer');
+    const second = browser();
+    expect((await second.signIn(login)).data.account).toEqual(answer.data.account);
+    expect(second.jar.get('session')).not.toBe(first.jar.get('session'));
+    expect((await first.session()).data).toEqual(answer.data);
+  });
+
+  it('sends the browser to the issuer with a cookie for the way back alone', async () => {
+    const started = await browser().start();
+    expect([started.status, await started.text(), started.headers.get('cache-control')]).toEqual([302, '', 'no-store']);
+    const url = new URL(started.headers.get('location') ?? '');
+    const parameters = {
+      redirect_uri: `${PUBLIC_URL}${OIDC}/callback/corp`,
+      code_challenge_method: 'S256',
+      response_type: 'code',
+    };
+    expect([url.origin, Object.fromEntries(url.searchParams)]).toEqual([issuer.url, expect.objectContaining(parameters)]);
+    const cookie = /^oidc_flow=[\w-]{100,2000}; Max-Age=(600|599); Path=\/api\/v1\/auth\/oidc; HttpOnly; Secure; SameSite=Lax$/;
+    expect(cookieLines(started.headers, 'oidc_flow')).toEqual([expect.stringMatching(cookie)]);
+  });
+
+  it('ends the session that the browser had, so that a planted one is worth nothing', async () => {
+    const attacker = await signUp(instance.api);
+    const login = someone();
+    const victim = browser(attacker.cookie);
+    const refused = await victim.signIn(login);
+    expect([outcome(refused), refused.message]).toEqual(['409 account_exists', expect.stringContaining('signed in')]);
+    expect(outcome(await attacker.session.get('/api/v1/auth/session'))).toBe('200');
+    expect([outcome(await browser().signIn(login)), outcome(await victim.signIn(login))]).toEqual(['200', '200']);
+    expect(outcome(await attacker.session.get('/api/v1/auth/session'))).toBe('401 unauth');
+  });
+
+  it('ends in the browser that it began in, and not where the user turned back', async () => {
+    const [one, other] = [browser(), browser()];
+    const query = await one.visit(someone());
+    expect(outcome(await other.comeBack(query))).toBe('401 unauth');
+    await other.start();
+    expect(outcome(await other.comeBack(query))).toBe('401 unauth');
+    expect(outcome(await one.comeBack(query))).toBe('200');
+    const turnedBack = await other.visit(someone(), { turnBack: true });
+    expect(new URLSearchParams(turnedBack).get('error')).toBe('access_denied');
+    expect(outcome(await other.comeBack(turnedBack))).toBe('401 unauth');
+  });
+
+  it('refuses a malformed callback, one without a flow, and an unknown issuer', async () => {
+    const comeBack = async (query: string) => outcome(await browser().comeBack(query));
+    for (const query of ['state=a&state=b', `code=${'a'.repeat(5_000)}`, 'code=%00'])
+      expect(await comeBack(query)).toBe('400 VALIDATION_ERROR');
+    for (const query of ['', 'state=__proto__&code=constructor', '%5B%5D=1&code[]=2'])
+      expect(await comeBack(query)).toBe('401 unauth');
+    const start = async (query: string) => outcome(await instance.api.get(`${OIDC}/start`, query));
+    for (const name of ['unknown', 'CORP', '__proto__']) expect(await start(`issuer=${name}`), name).toBe('404 not_found');
+    for (const query of ['', 'issuer=corp&issuer=corp']) expect(await start(query)).toBe('400 VALIDATION_ERROR');
+  });
+
+  it.each([
+    ...['', 'https://evil.test/', `https://evil.test/?${PUBLIC_URL}`, 'nonsense'].map((referer) => ['cross-site', referer]),
+    ...[['cross-site', `${PUBLIC_URL}/`], ...['same-site', 'same-origin', 'none'].map((site) => [site, ''])],
+  ])('is not begun by a link of another site: %s from %j', async (site = '', referer = '') => {
+    const headers = { 'sec-fetch-site': site, ...(referer && { referer }) };
+    const expected = site === 'cross-site' && referer !== `${PUBLIC_URL}/` ? '403 csrf_invalid' : '302';
+    const response = await fetch(`${instance.baseUrl}${OIDC}/start?issuer=corp`, { redirect: 'manual', headers });
+    const body = await response.text();
+    expect(`${response.status} ${body && JSON.parse(body).code}`.trim()).toBe(expected);
+    expect(cookieLines(response.headers, 'oidc_flow')).toHaveLength(expected === '302' ? 1 : 0);
+  });
+
+  it('gives the account the picture that the issuer names, which is never fetched', async () => {
+    const sockets: Socket[] = [];
+    const pictures = createServer((socket) => sockets.push(socket)).listen(0, '127.0.0.1');
+    await once(pictures, 'listening');
+    const picture = `https://127.0.0.1:${(pictures.address() as AddressInfo).port}/picture.png`;
+    const login = someone({ picture });
+    const avatarUrl = async () => (await browser().signIn(login)).data.account.avatarUrl;
+    expect(await avatarUrl()).toBe(picture);
+    for (const next of [`${picture}?2`, 'http://127.0.0.1/in-the-clear.png']) {
+      issuer.know(login, { picture: next });
+      expect(await avatarUrl()).toBe(`${picture}?2`);
+    }
+    pictures.close();
+    expect(sockets).toEqual([]);
+  });
+
+  it('at an issuer that is down is answered with 503, and others are used', async () => {
+    const answer = await instance.api.get(`${OIDC}/start`, { issuer: 'away' }, { mayFail: true });
+    expect([outcome(answer), answer.headers.get('retry-after')]).toEqual(['503 INTERNAL_ERROR', expect.stringMatching(/^\d+$/)]);
+    expect(outcome(await browser().signIn(someone()))).toBe('200');
+  });
+});
+
+describe('an account with a second factor', () => {
+  it('is signed in to with a code, once, and not by a code alone or a page of another origin', async () => {
+    const guarded = await signUpGuarded(instance.api);
+    const login = someone();
+    const linking = browser(guarded.cookie);
+    const { data } = await linking.link(guarded.csrfToken, { password: guarded.password, code: guarded.nextCode() });
+    expect(outcome(await linking.comeBack(await linking.visit(login, { url: data.url })))).toBe('200');
+    const other = browser();
+    const answer = await other.signIn(login);
+    expect([outcome(answer), cookieLines(answer.headers, 'session')]).toEqual(['401 two_factor_required', []]);
+    expect(outcome(await other.complete(guarded.wrongCode()))).toBe('400 bad_request');
+    const [code = ''] = guarded.recoveryCodes;
+    const foreign = instance.api.with({ cookie: other.jar.header(`${OIDC}/complete`), origin: 'https://evil.test' });
+    expect(outcome(await foreign.post(`${OIDC}/complete`, { code }))).toBe('403 csrf_invalid');
+    expect(outcome(await other.complete(code))).toBe('200');
+    expect((await other.session()).data.account).toMatchObject({ id: guarded.accountId, twoFactorEnabled: true });
+    expect(other.jar.get('oidc_pending')).toBeUndefined();
+  });
+});
+
+describe('linking an account', () => {
+  it('lets its owner sign in at the issuer, whatever email they have there, until it is unlinked with the password', async () => {
+    const owner = await signUp(instance.api);
+    const login = someone({ email: 'elsewhere@example.com', email_verified: false });
+    const linking = browser(owner.cookie);
+    const { data } = await linking.link(owner.csrfToken);
+    const answer = await linking.comeBack(await linking.visit(login, { url: data.url }));
+    expect([answer.message, cookieLines(answer.headers, 'session')]).toEqual(['Linked.', []]);
+    expect(answer.data).toMatchObject({ account: { id: owner.accountId }, csrfToken: owner.csrfToken });
+    expect((await browser().signIn(login)).data.account.id).toBe(owner.accountId);
+    const links = async () => (await owner.session.get(`${OIDC}/links`)).data;
+    expect(await links()).toEqual([{ issuer: issuer.url, name: 'corp', subject: login, createdAt: expect.any(String) }]);
+    expect((await owner.session.post(`${OIDC}/unlink`, { issuer: 'corp', password: PASSWORD })).data).toEqual({ removed: 1 });
+    expect(await links()).toEqual([]);
+  });
+
+  it('needs the browser of the account', async () => {
+    const [owner, other] = [await signUp(instance.api), await signUp(instance.api)];
+    for (const session of [other.cookie, 'session=nonsense']) {
+      const linking = browser(owner.cookie);
+      const { data } = await linking.link(owner.csrfToken);
+      const query = await linking.visit(someone(), { url: data.url });
+      linking.jar.set('session', session.slice('session='.length));
+      expect(outcome(await linking.comeBack(query)), session).toBe('401 unauth');
+    }
+    expect(outcome(await owner.session.post(`${OIDC}/link`, { issuer: 'unknown' }))).toBe('404 not_found');
+  });
+});
+
+it('with sign-up closed, a page to return to and small limits, browsers return to the page and are limited', async () => {
+  const returnUrl = 'https://dashboard.test/welcome?from=issuer';
+  const limits = { AUTH_ATTEMPTS_PER_MINUTE: '3', SIGN_IN_FAILURES_PER_15_MINUTES: '2', TRUSTED_PROXIES: 'loopback' };
+  const env = { ...issuer.env, ...limits, SIGN_UP: 'closed', OIDC_RETURN_URL: returnUrl };
+  const closed = await startOwnInstance({ env });
+  onTestFinished(() => closed.stop(), 60_000);
+  const { api } = closed;
+  const locationOf = (response: Response) => [response.status, response.headers.get('location')];
+  const own = new OidcBrowser(api, issuer);
+  const query = await own.visit(someone());
+  expect(locationOf(await own.comeBackTo(query))).toEqual([302, `${returnUrl}&error=sign_up_closed`]);
+  expect(own.jar.get('session')).toBeUndefined();
+  const again = await own.comeBackTo(query);
+  expect([locationOf(again), again.headers.get('referrer-policy')]).toEqual([[302, `${returnUrl}&error=unauth`], 'no-referrer']);
+  // Beginning and coming back count together, and not for sign-in.
+  const embedded = { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'image', 'x-forwarded-for': '198.51.100.1' };
+  const url = `${api.baseUrl}${OIDC}/start?issuer=nowhere`;
+  const start = (headers: Record<string, string>) => fetch(url, { redirect: 'manual', headers });
+  // Pictures of other sites do not spend them.
+  for (let i = 0; i < 4; i += 1) expect((await start(embedded)).status).toBe(403);
+  const locations = [];
+  for (let i = 0; i < 4; i += 1) locations.push(locationOf(await start({ 'x-forwarded-for': '198.51.100.1' })));
+  expect(locations).toEqual([...Array(3).fill([302, `${returnUrl}&error=not_found`]), [429, null]]);
+  const signIn = { email: 'a@example.com', password: 'wrong password' };
+  expect(outcome(await api.with({ 'x-forwarded-for': '198.51.100.1' }).post('/api/v1/auth/sign-in', signIn))).toBe('401 unauth');
+  // An instance with an HTTPS URL takes pages of that origin alone.
+  const attempt = (origin: string) => api.with({ origin }).post('/api/v1/auth/sign-in', signIn);
+  expect(outcome(await attempt(PUBLIC_URL))).toBe('401 unauth');
+  expect(outcome(await attempt(PUBLIC_URL.replace('https', 'http')))).toBe('403 csrf_invalid');
+  const newAccount = { ...signIn, username: unique('u') };
+  expect(outcome(await api.post('/api/v1/auth/sign-up', newAccount))).toBe('403 sign_up_closed');
+  expect(outcome(await api.post('/api/v1/auth/sign-up', { ...newAccount, password: 'short' }))).toBe('400 VALIDATION_ERROR');
+});

@@ -1,0 +1,124 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { Answer, Api, SendOptions } from '../client/api.ts';
+import { createApplication, createKey, type Key, type Owner, readState, signUp } from '../client/caller.ts';
+import { ACTION, upload } from '../client/files.ts';
+import { APPLICATION_ROUTES, nameOf } from '../client/routes.ts';
+
+/** S1: what is another account's has, byte for byte, the response of what never existed. */
+const NEVER = '01900000-0000-7000-8000-00000000dead';
+const KEYS = '/api/v1/panel/api-keys';
+let owner: Owner;
+let stranger: Owner;
+let own: string;
+let foreign: string;
+let deleted: string;
+let foreignKey: Key;
+let foreignFile: string;
+let states: string[];
+const callers: Record<string, Api> = {};
+const readStates = () => Promise.all([owner, stranger].map((one) => readState(one)));
+beforeAll(async () => {
+  [owner, stranger] = await Promise.all([signUp(), signUp()]);
+  [own, deleted] = [await createApplication(owner.session), await createApplication(owner.session)];
+  foreign = await createApplication(stranger.session);
+  foreignKey = await createKey(stranger);
+  foreignFile = (await upload(stranger.session, foreign, 'private')).data.id;
+  await owner.session.delete('/api/v1/panel/delete-application', { applicationId: deleted, code: '' });
+  callers.session = owner.session;
+  callers.key = (await createKey(owner)).api;
+  callers['restricted key'] = (await createKey(owner, { applicationIds: [own] })).api;
+  states = await readStates();
+});
+
+/** Ids that name nothing of the account's. */
+const ids = () => [
+  ...[foreign, foreign.toUpperCase(), deleted, owner.accountId, foreignFile, foreignKey.id, foreignKey.record.publicId],
+  '',
+  'abc',
+  `${own}x`,
+  `${own} `,
+  own.replaceAll('-', ''),
+  `{${own}}`,
+  `${own}\0`,
+  '\0',
+  '０'.repeat(36),
+  "' OR 1=1 --",
+  '1',
+  ...['../../etc/passwd', '00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff', 'a'.repeat(8_000)],
+];
+
+/** A request by what it names. */
+type Target = { readonly path: string } & SendOptions;
+
+/** All that a caller can see of a response, but for what differs between any two. */
+function visible({ status, headers, text }: Answer): unknown {
+  const changing = ['x-request-id', 'date', 'ratelimit', 'ratelimit-policy', 'keep-alive'];
+  return { status, text, headers: [...headers].filter(([name]) => !changing.includes(name)) };
+}
+
+async function expectLikeNever(api: Api, method: string, at: (id: string) => Target, all: readonly string[] = ids()) {
+  const { path: neverPath, ...neverOptions } = at(NEVER);
+  const never = await api.send(method, neverPath, neverOptions);
+  expect([never.status, never.code]).toEqual([404, 'not_found']);
+  for (const id of all) {
+    const { path, ...options } = at(id);
+    expect(visible(await api.send(method, path, options)), id).toEqual(visible(never));
+  }
+}
+
+it.each(APPLICATION_ROUTES.map((route) => [nameOf(route), route] as const))(
+  '%s answers for an id of nothing as for one that never existed',
+  async (_name, route) => {
+    for (const [i, api] of Object.values(callers).entries())
+      await expectLikeNever(
+        api,
+        route.method,
+        (id) => ({ path: route.path, ...route.request(id) }),
+        i === 0 ? ids() : [foreign, deleted],
+      );
+  },
+);
+
+it.each(['delete_file', 'change_file_name'])(
+  '%s answers so for a file, in an own application, in its own and in another of its account',
+  async (action) => {
+    const at = (applicationId: string) => (fileId: string) => ({
+      path: ACTION,
+      query: { applicationId },
+      body: { action, fileId, fileName: 'stolen' },
+    });
+    await expectLikeNever(owner.session, 'POST', at(own));
+    await expectLikeNever(owner.session, 'POST', at(foreign), [foreignFile]);
+  },
+);
+
+describe('the API key routes', () => {
+  it.each([
+    ['PATCH', (id: string): Target => ({ path: `${KEYS}/${encodeURIComponent(id)}`, body: { name: 'Taken over' } })],
+    ['POST', (id: string): Target => ({ path: `${KEYS}/${encodeURIComponent(id)}/revoke` })],
+  ])('%s answer so for a key', async (method, at) => {
+    // An empty id names another route.
+    await expectLikeNever(owner.session, method, at, ids().filter(Boolean));
+  });
+
+  it('answer so for an application to restrict a key to', async () => {
+    const { id } = await createKey(owner, { applicationIds: [own] });
+    states = await readStates();
+    const body = { name: 'Restricted', scopes: ['applications:read'], allApplications: false };
+    const create = (applicationIds: string[]) => ({ path: KEYS, body: { ...body, applicationIds } });
+    await expectLikeNever(owner.session, 'POST', (one) => create([one]));
+    await expectLikeNever(owner.session, 'POST', (one) => create([own, one]), [foreign, deleted]);
+    const change = (one: string) => ({ path: `${KEYS}/${id}`, body: { applicationIds: [own, one] } });
+    await expectLikeNever(owner.session, 'PATCH', change, [foreign, deleted]);
+  });
+});
+
+it('all of this changed nothing', async () => {
+  expect(await readStates()).toEqual(states);
+  expect((await foreignKey.api.get('/api/v1/panel/get-applications')).status).toBe(200);
+});
+
+it('an own id may be written in capitals', async () => {
+  for (const api of Object.values(callers))
+    expect((await api.get('/api/v1/panel/get-application-settings', { applicationId: own.toUpperCase() })).status).toBe(200);
+});
