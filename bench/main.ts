@@ -1,18 +1,18 @@
 import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startPostgres } from '@latchkey/embedded/postgres';
-import { startRedis } from '@latchkey/embedded/redis';
-import { measureAvatarCpu } from './avatar.ts';
-import { measureBroadcast } from './broadcast.ts';
-import { measureBurst } from './burst.ts';
-import { measureFilesTable } from './files-table.ts';
-import { measureLiveLatency } from './live-latency.ts';
-import type { Servers } from './ours.ts';
-import { type Figure, printFigures } from './report.ts';
-import { measureSettings, measureThroughput } from './settings.ts';
-import { measureMemory, measureStart } from './start.ts';
-import { measureUploadCpu, measureUploadMemory } from './upload.ts';
+import { startPostgres } from '@latchkey/embedded/postgres/postgres';
+import { startRedis } from '@latchkey/embedded/redis/redis';
+import { measureAvatarCpu } from './figures/avatar.ts';
+import { measureBroadcast } from './figures/broadcast.ts';
+import { measureBurst } from './figures/burst.ts';
+import { measureFilesTable } from './figures/files-table.ts';
+import { measureLiveLatency } from './figures/live-latency.ts';
+import { measureSettings, measureThroughput } from './figures/settings-read.ts';
+import { measureMemory, measureStart } from './figures/start.ts';
+import { measureUploadCpu, measureUploadMemory } from './figures/upload.ts';
+import type { Servers } from './harness/ours.ts';
+import { type Figure, printFigures } from './harness/report.ts';
 
 const ROUNDS = 7;
 

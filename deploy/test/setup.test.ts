@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { eventually } from '@latchkey/testkit/eventually';
-import { withClient } from '@latchkey/testkit/with-client';
+import { withClient } from '@latchkey/testkit/postgres/with-client';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { ROOT } from './compose/compose-file.ts';
 

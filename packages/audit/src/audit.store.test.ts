@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { explain, type Statement, statementsOf } from '@latchkey/testkit/statements';
+import { explain, type Statement, statementsOf } from '@latchkey/testkit/postgres/statements';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { SERVICE_ORIGIN } from './actor.ts';

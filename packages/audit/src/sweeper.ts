@@ -1,6 +1,6 @@
 import { integerSetting } from '@latchkey/kit/config/settings';
 import type { Logger } from '@latchkey/kit/log/logger';
-import { createSweeper, type Sweeper } from '@latchkey/kit/process/sweeper';
+import { createSweeper, type Sweeper } from '@latchkey/kit/sweeper/sweeper';
 import type pg from 'pg';
 import { deleteOldEntries, replaceSurplus, selectSurplus } from './sweeper.store.ts';
 

@@ -6,7 +6,7 @@ import { createServer, type RequestListener, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findFreePort } from '@latchkey/testkit/free-port';
+import { findFreePort } from '@latchkey/testkit/network/free-port';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { readExamples } from './command.ts';
 import type { AdminPrograms } from './commands/admin.ts';

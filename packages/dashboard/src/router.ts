@@ -1,11 +1,11 @@
 import { createRouter } from '@tanstack/react-router';
 import { accountRoute } from './pages/account/route.ts';
 import { apiKeysRoute } from './pages/api-keys/route.ts';
+import { filesRoute } from './pages/application/files/route.ts';
 import { applicationRoute, levelsRoute, liveRoute, overviewRoute } from './pages/application/route.ts';
 import { applicationsRoute } from './pages/applications/route.ts';
 import { auditLogRoute } from './pages/audit-log/route.ts';
 import { confirmEmailRoute } from './pages/confirm-email/route.ts';
-import { filesRoute } from './pages/files/route.ts';
 import { resetPasswordRoute } from './pages/reset-password/route.ts';
 import { signInRoute } from './pages/sign-in/route.ts';
 import { signUpRoute } from './pages/sign-up/route.ts';

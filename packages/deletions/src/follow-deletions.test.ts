@@ -5,7 +5,7 @@ import { createLogger } from '@latchkey/kit/log/logger';
 import { createQueueProducer } from '@latchkey/kit/queue/producer';
 import { ApplicationService, type ListDeletedApplicationsRequest } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { eventually } from '@latchkey/testkit/eventually';
-import { testRedis } from '@latchkey/testkit/redis';
+import { testRedis } from '@latchkey/testkit/redis/redis';
 import { createTestClock } from '@latchkey/testkit/test-clock';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type FollowOptions, followDeletions } from './follow-deletions.ts';

@@ -1,8 +1,8 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { createClient, type Transport } from '@connectrpc/connect';
 import type { Logger } from '@latchkey/kit/log/logger';
-import type { Sweep } from '@latchkey/kit/process/sweeper';
 import { createQueueWorker, type QueueWorker } from '@latchkey/kit/queue/worker';
+import type { Sweep } from '@latchkey/kit/sweeper/sweeper';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { z } from 'zod';
 

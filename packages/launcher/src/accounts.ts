@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { findServiceDatabase } from '@latchkey/embedded/running-postgres';
-import { findRunningRedis } from '@latchkey/embedded/running-redis';
+import { findServiceDatabase } from '@latchkey/embedded/postgres/running-postgres';
+import { findRunningRedis } from '@latchkey/embedded/redis/running-redis';
 import { type IdentityConfig, readIdentityConfig } from '@latchkey/identity/config';
 import type { AccountsTarget } from '@latchkey/identity/operator/accounts-process';
 import { warnOfMisspelt } from '@latchkey/kit/config/misspelt-settings';

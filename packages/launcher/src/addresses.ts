@@ -1,6 +1,6 @@
 import { createServer } from 'node:net';
-import { findFreePort } from '@latchkey/embedded/free-port';
-import { StartError } from '@latchkey/embedded/start-error';
+import { findFreePort } from '@latchkey/embedded/process/free-port';
+import { StartError } from '@latchkey/embedded/process/start-error';
 import type { LauncherSettings } from './settings.ts';
 
 export interface ListenAddress {

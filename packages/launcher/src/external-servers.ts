@@ -1,4 +1,4 @@
-import { StartError } from '@latchkey/embedded/start-error';
+import { StartError } from '@latchkey/embedded/process/start-error';
 import { Redis } from 'ioredis';
 import { Client } from 'pg';
 

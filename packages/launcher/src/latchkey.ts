@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { DiskFullError, isDiskFull } from '@latchkey/embedded/disk-full';
-import { findClusterDir } from '@latchkey/embedded/running-postgres';
+import { findClusterDir } from '@latchkey/embedded/postgres/running-postgres';
+import { DiskFullError, isDiskFull } from '@latchkey/embedded/process/disk-full';
 import { warnOfMisspelt } from '@latchkey/kit/config/misspelt-settings';
 import { realtimeUrl } from './addresses.ts';
 import { prepareLaunch } from './launch.ts';

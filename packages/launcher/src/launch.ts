@@ -1,9 +1,9 @@
 import { mkdir, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { acquireDataDirLock } from '@latchkey/embedded/data-dir-lock';
-import { DiskFullError, explainFullDisk, isDiskFull } from '@latchkey/embedded/disk-full';
-import { keepFree } from '@latchkey/embedded/free-port';
-import { StartError } from '@latchkey/embedded/start-error';
+import { acquireDataDirLock } from '@latchkey/embedded/process/data-dir-lock';
+import { DiskFullError, explainFullDisk, isDiskFull } from '@latchkey/embedded/process/disk-full';
+import { keepFree } from '@latchkey/embedded/process/free-port';
+import { StartError } from '@latchkey/embedded/process/start-error';
 import { makeFolder } from '@latchkey/kit/process/make-folder';
 import { claimAddresses } from './addresses.ts';
 import { openLogSink } from './log-sink.ts';

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { isDiskFull } from '@latchkey/embedded/disk-full';
+import { isDiskFull } from '@latchkey/embedded/process/disk-full';
 import openRollingFile from 'pino-roll';
 
 const FILE_SIZE = '20m';

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { StartError } from '@latchkey/embedded/start-error';
+import { StartError } from '@latchkey/embedded/process/start-error';
 import { ConfigError } from '@latchkey/kit/config/settings';
 import { releaseUnusedMemory } from '@latchkey/kit/process/unused-memory';
 import { onExitSignal } from './exit-signals.ts';

@@ -1,10 +1,10 @@
 import { join, resolve } from 'node:path';
-import { acquireDataDirLock } from '@latchkey/embedded/data-dir-lock';
-import { startPostgres } from '@latchkey/embedded/postgres';
-import { findServiceDatabase, hasPostgres } from '@latchkey/embedded/running-postgres';
-import { readServiceDatabaseUrl } from '@latchkey/embedded/service-databases';
-import { StartError } from '@latchkey/embedded/start-error';
-import { waitUntil } from '@latchkey/embedded/wait-until';
+import { startPostgres } from '@latchkey/embedded/postgres/postgres';
+import { findServiceDatabase, hasPostgres } from '@latchkey/embedded/postgres/running-postgres';
+import { readServiceDatabaseUrl } from '@latchkey/embedded/postgres/service-databases';
+import { acquireDataDirLock } from '@latchkey/embedded/process/data-dir-lock';
+import { StartError } from '@latchkey/embedded/process/start-error';
+import { waitUntil } from '@latchkey/embedded/process/wait-until';
 import { readConfig, urlSetting } from '@latchkey/kit/config/settings';
 import { z } from 'zod';
 

@@ -1,6 +1,11 @@
 import { fileURLToPath } from 'node:url';
-import { runServer, type ServerProcess, type ServerProcessOptions, waitUntilReady } from '@latchkey/embedded/server-process';
-import { StartError } from '@latchkey/embedded/start-error';
+import {
+  runServer,
+  type ServerProcess,
+  type ServerProcessOptions,
+  waitUntilReady,
+} from '@latchkey/embedded/process/server-process';
+import { StartError } from '@latchkey/embedded/process/start-error';
 import { toReadable } from './log-sink.ts';
 
 export const ROOT = fileURLToPath(new URL('../../..', import.meta.url));

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { findClusterDir, hasPostgres } from '@latchkey/embedded/running-postgres';
-import { readSecretFile, writeSecretFile } from '@latchkey/embedded/secret-file';
-import { StartError } from '@latchkey/embedded/start-error';
+import { findClusterDir, hasPostgres } from '@latchkey/embedded/postgres/running-postgres';
+import { readSecretFile, writeSecretFile } from '@latchkey/embedded/process/secret-file';
+import { StartError } from '@latchkey/embedded/process/start-error';
 import { secretSetting } from '@latchkey/kit/config/settings';
 import { z } from 'zod';
 import { hasAccounts } from './external-servers.ts';

@@ -1,10 +1,10 @@
 import { access, constants, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DiskFullError, isDiskFull } from '@latchkey/embedded/disk-full';
-import { type EmbeddedPostgres, startPostgres } from '@latchkey/embedded/postgres';
-import { type EmbeddedRedis, startRedis } from '@latchkey/embedded/redis';
-import { findClusterDir } from '@latchkey/embedded/running-postgres';
-import { ensureServiceDatabases } from '@latchkey/embedded/service-databases';
+import { type EmbeddedPostgres, startPostgres } from '@latchkey/embedded/postgres/postgres';
+import { findClusterDir } from '@latchkey/embedded/postgres/running-postgres';
+import { ensureServiceDatabases } from '@latchkey/embedded/postgres/service-databases';
+import { DiskFullError, isDiskFull } from '@latchkey/embedded/process/disk-full';
+import { type EmbeddedRedis, startRedis } from '@latchkey/embedded/redis/redis';
 import { checkPostgres, checkRedis } from './external-servers.ts';
 import type { Launch } from './launch.ts';
 import { ROOT } from './program.ts';

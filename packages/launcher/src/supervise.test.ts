@@ -1,5 +1,5 @@
-import { DiskFullError } from '@latchkey/embedded/disk-full';
-import type { ProcessExit } from '@latchkey/embedded/server-process';
+import { DiskFullError } from '@latchkey/embedded/process/disk-full';
+import type { ProcessExit } from '@latchkey/embedded/process/server-process';
 import { eventually } from '@latchkey/testkit/eventually';
 import { expect, it } from 'vitest';
 import { type Supervisable, supervise } from './supervise.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { DiskFullError, isDiskFull } from '@latchkey/embedded/disk-full';
-import type { ServerProcess } from '@latchkey/embedded/server-process';
+import { DiskFullError, isDiskFull } from '@latchkey/embedded/process/disk-full';
+import type { ServerProcess } from '@latchkey/embedded/process/server-process';
 
 export type Supervisable = Pick<ServerProcess, 'pid' | 'exited' | 'stop'>;
 

@@ -2,11 +2,11 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { startPostgres } from '@latchkey/embedded/postgres';
-import { startRedis } from '@latchkey/embedded/redis';
+import { startPostgres } from '@latchkey/embedded/postgres/postgres';
+import { startRedis } from '@latchkey/embedded/redis/redis';
 import type { TestProject } from 'vitest/node';
+import { createTestRole, dropTestDatabases } from './postgres/test-role.ts';
 import type { TestServers } from './provided.ts';
-import { createTestRole, dropTestDatabases } from './test-role.ts';
 
 const CACHE_DIR = fileURLToPath(new URL('../../../node_modules/.cache/latchkey', import.meta.url));
 const REDIS_DATABASES = 4_096;

@@ -1,4 +1,4 @@
-import type { CallQueue } from '@latchkey/kit/process/call-queue';
+import type { CallQueue } from '@latchkey/kit/concurrency/call-queue';
 import type { Kysely } from 'kysely';
 import type pg from 'pg';
 import type { createReads } from './application/application.store.ts';

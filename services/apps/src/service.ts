@@ -1,13 +1,13 @@
 import { auditRoute } from '@latchkey/audit/audit.rpc';
 import { createAuditSweeper } from '@latchkey/audit/sweeper';
+import { CallQueue } from '@latchkey/kit/concurrency/call-queue';
 import { createDataService } from '@latchkey/kit/database/data-service';
 import { createDatabase } from '@latchkey/kit/database/database';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
-import { CallQueue } from '@latchkey/kit/process/call-queue';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
-import { createSweeper } from '@latchkey/kit/process/sweeper';
 import { createQueueProducer } from '@latchkey/kit/queue/producer';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
+import { createSweeper } from '@latchkey/kit/sweeper/sweeper';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { createReads } from './application/application.store.ts';
 import { WRITES } from './application/change-application.ts';

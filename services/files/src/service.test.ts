@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { createQueueProducer } from '@latchkey/kit/queue/producer';
 import { eventually } from '@latchkey/testkit/eventually';
-import { testRedis } from '@latchkey/testkit/redis';
+import { testRedis } from '@latchkey/testkit/redis/redis';
 import { expect, it, onTestFinished } from 'vitest';
 import { readFilesConfig } from './config.ts';
 import { createFilesService } from './service.ts';

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { eventually } from '@latchkey/testkit/eventually';
-import { openRawClient } from '@latchkey/testkit/raw-client';
+import { openRawClient } from '@latchkey/testkit/network/raw-client';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type DataPathKind, startUploadGateway, type UploadGateway } from './testing/upload-gateway.ts';
 

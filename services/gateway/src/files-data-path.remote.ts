@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestOptions, ServerResponse } from 'node:http';
 import { ACTOR_HEADER } from '@latchkey/audit/actor';
+import { CallQueue } from '@latchkey/kit/concurrency/call-queue';
 import { releaseBytes, writeChunk } from '@latchkey/kit/http/write-chunk';
-import { CallQueue } from '@latchkey/kit/process/call-queue';
 import { createBodyClient, unreachable } from '@latchkey/kit/rpc/client/body-client';
 import { bearer } from '@latchkey/kit/rpc/credentials';
 import { REQUEST_ID_HEADER, TRACEPARENT_HEADER } from '@latchkey/kit/rpc/route';

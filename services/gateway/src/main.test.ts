@@ -1,8 +1,8 @@
 import { CREDENTIAL as OTHER_CREDENTIAL, startTestServer, testRoute } from '@latchkey/kit/testing/servers';
 import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { eventually } from '@latchkey/testkit/eventually';
-import { findFreePort } from '@latchkey/testkit/free-port';
-import { testRedis } from '@latchkey/testkit/redis';
+import { findFreePort } from '@latchkey/testkit/network/free-port';
+import { testRedis } from '@latchkey/testkit/redis/redis';
 import { describe, expect, it } from 'vitest';
 import { runMain } from './testing/command.ts';
 

@@ -3,7 +3,7 @@ import { createLogger } from '@latchkey/kit/log/logger';
 import { createFailFastRedis, type Redis } from '@latchkey/kit/redis/redis';
 import { PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { eventually } from '@latchkey/testkit/eventually';
-import { testRedis } from '@latchkey/testkit/redis';
+import { testRedis } from '@latchkey/testkit/redis/redis';
 import { expect, it, onTestFinished } from 'vitest';
 import { startTestGateway } from './testing/test-gateway.ts';
 

@@ -3,8 +3,9 @@ import { auditRoute } from '@latchkey/audit/audit.rpc';
 import { createAuditSweeper } from '@latchkey/audit/sweeper';
 import { createDataService } from '@latchkey/kit/database/data-service';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
-import { createSweeper } from '@latchkey/kit/process/sweeper';
+import { createSweeper } from '@latchkey/kit/sweeper/sweeper';
 import { createFindOwnedApplications } from './api-key/owned-applications.client.ts';
+import { createDeletionFollower } from './api-key/restriction.ts';
 import type { IdentityConfig } from './config.ts';
 import { type ContextDeps, type IdentityContext, openContext, SCHEMA } from './context.ts';
 import { migrations } from './db/migrations.ts';
@@ -15,7 +16,6 @@ import { sweepMails } from './mail/link.ts';
 import { createMailQueue } from './mail/mail-queue.ts';
 import { createSmtp } from './mail/smtp.ts';
 import { sweepUsedFlows } from './oidc/oidc.ts';
-import { createDeletionFollower } from './restriction/restriction.ts';
 import { sweepSessions } from './session/session.ts';
 
 export type IdentityService = ReturnType<typeof createIdentityService>;

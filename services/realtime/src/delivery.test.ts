@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { testRedis } from '@latchkey/testkit/redis';
+import { testRedis } from '@latchkey/testkit/redis/redis';
 import { beforeEach, expect, it } from 'vitest';
 import { type FakeApplication, FakeApps } from './testing/fake-apps.ts';
 import { NEVER, startNode, startRelay } from './testing/test-node.ts';

@@ -1,5 +1,5 @@
 import { eventually } from '@latchkey/testkit/eventually';
-import { type OwnRedis, startOwnRedis } from '@latchkey/testkit/own-redis';
+import { type OwnRedis, startOwnRedis } from '@latchkey/testkit/redis/own-redis';
 import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { type FakeApplication, FakeApps } from './testing/fake-apps.ts';
 import type { TestClient } from './testing/test-client.ts';

@@ -6,7 +6,7 @@ import { migrate } from '@latchkey/kit/database/migrate';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { AuditService, type ListAuditEntriesRequestSchema } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
-import { createEmptyTestDatabase } from '@latchkey/testkit/database';
+import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
 import type { Kysely } from 'kysely';
 import { auditRoute } from '../audit.rpc.ts';
 import { createAuditTable } from '../audit.store.ts';

@@ -2,14 +2,14 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { eventually } from '@latchkey/testkit/eventually';
-import { programEnv } from '@latchkey/testkit/program-env';
 import {
   eventText,
   readyText,
   type ScriptedLiveServer,
   startScriptedLiveServer,
   type Turn,
-} from '@latchkey/testkit/scripted-live-server';
+} from '@latchkey/testkit/network/scripted-live-server';
+import { programEnv } from '@latchkey/testkit/program-env';
 import { afterEach, describe, expect, it } from 'vitest';
 import { describeState } from './listen.ts';
 

@@ -5,7 +5,7 @@ import {
   type ScriptedLiveServer,
   startScriptedLiveServer,
   type Turn,
-} from '@latchkey/testkit/scripted-live-server';
+} from '@latchkey/testkit/network/scripted-live-server';
 import { afterEach, describe, expect, it } from 'vitest';
 import { WebSocket as Ws } from 'ws';
 import type { ConnectionState, LiveEvent, WebSocketClass } from './events.ts';

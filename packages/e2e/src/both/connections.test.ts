@@ -3,7 +3,7 @@ import { Agent, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { eventually } from '@latchkey/testkit/eventually';
-import { openRawClient } from '@latchkey/testkit/raw-client';
+import { openRawClient } from '@latchkey/testkit/network/raw-client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Api } from '../client/api.ts';
 import { createApplication, createKey, signUp } from '../client/caller.ts';

@@ -10,7 +10,7 @@ import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/auth
 import { CredentialService } from '@latchkey/proto/latchkey/identity/v1/credential_pb';
 import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
-import type { TestCertificate } from '@latchkey/testkit/certificates';
+import type { TestCertificate } from '@latchkey/testkit/network/certificates';
 
 /** The services of our protocol by process. */
 export const RPC_SERVICES = {

@@ -1,7 +1,7 @@
-import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
-import { testRedis } from '@latchkey/testkit/redis';
-import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
+import { startTcpProxy } from '@latchkey/testkit/network/tcp-proxy';
+import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
+import { testRedis } from '@latchkey/testkit/redis/redis';
 import { expect, it, onTestFinished } from 'vitest';
 import { Api } from '../client/api.ts';
 import { createApplication, createKey, PASSWORD, signUp } from '../client/caller.ts';

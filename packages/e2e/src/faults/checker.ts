@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { eventually } from '@latchkey/testkit/eventually';
-import { withClient } from '@latchkey/testkit/with-client';
+import { withClient } from '@latchkey/testkit/postgres/with-client';
 import { Client } from 'pg';
 import { UPLOAD } from '../client/files.ts';
 import { checkBytes, type Holdings, keyOf, type Row, readHoldings, readUsage } from './holdings.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { startOwnPostgres } from '@latchkey/testkit/own-postgres';
-import { startOwnRedis } from '@latchkey/testkit/own-redis';
-import { startTcpProxy, type TcpProxy } from '@latchkey/testkit/tcp-proxy';
+import { startTcpProxy, type TcpProxy } from '@latchkey/testkit/network/tcp-proxy';
+import { startOwnPostgres } from '@latchkey/testkit/postgres/own-postgres';
+import { startOwnRedis } from '@latchkey/testkit/redis/own-redis';
 import { type Fleet, type FleetProcess, startFleet, type Wiring } from '../instance/fleet/fleet.ts';
 import { SERVICE_CREDENTIAL } from '../instance/instance.ts';
 import { viewOfDisk } from './holdings.ts';

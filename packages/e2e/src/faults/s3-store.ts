@@ -1,8 +1,8 @@
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { createS3Store, type S3Settings } from '@latchkey/files/storage/object-store/s3-store';
 import { startFaultProxy } from '@latchkey/files/testing/object-store/fault-proxy';
-import { startS3Server } from '@latchkey/testkit/s3-server';
-import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
+import { startTcpProxy } from '@latchkey/testkit/network/tcp-proxy';
+import { startS3Server } from '@latchkey/testkit/s3/s3-server';
 import { startFauxqs } from 'fauxqs';
 import type { OwnStore } from './standalone-target.ts';
 import { type Fault, STORE_ERROR_MS_MAX } from './target.ts';

@@ -1,8 +1,8 @@
 import { chmod, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findFreePort } from '@latchkey/embedded/free-port';
-import { runServer, type ServerProcess } from '@latchkey/embedded/server-process';
+import { findFreePort } from '@latchkey/embedded/process/free-port';
+import { runServer, type ServerProcess } from '@latchkey/embedded/process/server-process';
 import { ROOT } from '@latchkey/launcher/program';
 import type { Shape } from '@latchkey/launcher/settings';
 import { eventually } from '@latchkey/testkit/eventually';

@@ -1,5 +1,5 @@
-import { createEmptyTestDatabase } from '@latchkey/testkit/database';
-import { testRedis } from '@latchkey/testkit/redis';
+import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
+import { testRedis } from '@latchkey/testkit/redis/redis';
 import { inject } from 'vitest';
 import { Api } from '../client/api.ts';
 import { type Instance, startInstance } from './instance.ts';

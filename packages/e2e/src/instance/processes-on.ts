@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { readCommandLine } from '@latchkey/embedded/processes';
+import { readCommandLine } from '@latchkey/embedded/process/processes';
 
 /** Servers whose working folder is in a data folder, as [name, pid]. */
 export function processesOn(dataDir: string): Array<[name: string, pid: number]> {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { eventually } from '@latchkey/testkit/eventually';
-import { withClient } from '@latchkey/testkit/with-client';
+import { withClient } from '@latchkey/testkit/postgres/with-client';
 import { Redis } from 'ioredis';
 
 /** Every row of every table of a database, byte strings as hex. */

@@ -11,9 +11,9 @@ import { createObjectSnapshot } from '@latchkey/launcher/backup/object-snapshot'
 import { restore } from '@latchkey/launcher/backup/restore';
 import { openDatabase } from '@latchkey/launcher/open-database';
 import { ROOT } from '@latchkey/launcher/program';
-import { createEmptyTestDatabase } from '@latchkey/testkit/database';
+import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
+import { withClient } from '@latchkey/testkit/postgres/with-client';
 import { programEnv } from '@latchkey/testkit/program-env';
-import { withClient } from '@latchkey/testkit/with-client';
 import { Client } from 'pg';
 import { create } from 'tar';
 import { afterEach, beforeEach, expect, it, onTestFinished } from 'vitest';

@@ -1,9 +1,9 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { StartError } from '@latchkey/embedded/start-error';
+import { StartError } from '@latchkey/embedded/process/start-error';
 import { startLatchkey } from '@latchkey/launcher/latchkey';
-import { createEmptyTestDatabase } from '@latchkey/testkit/database';
-import { withClient } from '@latchkey/testkit/with-client';
+import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
+import { withClient } from '@latchkey/testkit/postgres/with-client';
 import { afterEach, beforeEach, expect, it, onTestFinished } from 'vitest';
 import { createDataDir } from '../instance/launched.ts';
 

@@ -1,8 +1,8 @@
-import { createEmptyTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
-import { type OwnRedis, startOwnRedis } from '@latchkey/testkit/own-redis';
-import { startTcpProxy, type TcpProxy } from '@latchkey/testkit/tcp-proxy';
-import { withClient } from '@latchkey/testkit/with-client';
+import { startTcpProxy, type TcpProxy } from '@latchkey/testkit/network/tcp-proxy';
+import { createEmptyTestDatabase, type TestDatabase } from '@latchkey/testkit/postgres/database';
+import { withClient } from '@latchkey/testkit/postgres/with-client';
+import { type OwnRedis, startOwnRedis } from '@latchkey/testkit/redis/own-redis';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import type { Answer, Api } from '../client/api.ts';
 import { createApplication, createKey, type Key, type Owner, PASSWORD, signUp, unique } from '../client/caller.ts';

@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
-import { readCommandLine } from '../processes.ts';
-import type { SystemUser } from '../system-user.ts';
+import type { SystemUser } from '../postgres/system-user.ts';
+import { readCommandLine } from '../process/processes.ts';
 
 /** The cache of `npm start`, so that a machine without Redis downloads it once. */
 export const CACHE_DIR = fileURLToPath(new URL('../../../../node_modules/.cache/latchkey', import.meta.url));

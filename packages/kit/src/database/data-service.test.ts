@@ -1,6 +1,6 @@
-import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
-import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
+import { startTcpProxy } from '@latchkey/testkit/network/tcp-proxy';
+import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
 import { type Kysely, sql } from 'kysely';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { memoryLogger } from '../testing/memory-logger.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { within } from '../concurrency/within.ts';
 import type { Logger } from '../log/logger.ts';
-import { within } from '../process/within.ts';
 import { BoundedClient, isDatabaseUnavailable } from './database.ts';
 
 /** Longest wait for a database; after it, the first query reports the failure. */

@@ -1,6 +1,6 @@
-import { createEmptyTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
-import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
+import { startTcpProxy } from '@latchkey/testkit/network/tcp-proxy';
+import { createEmptyTestDatabase, type TestDatabase } from '@latchkey/testkit/postgres/database';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { memoryLogger } from '../testing/memory-logger.ts';

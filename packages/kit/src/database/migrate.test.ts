@@ -1,6 +1,6 @@
-import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
-import { withClient } from '@latchkey/testkit/with-client';
+import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
+import { withClient } from '@latchkey/testkit/postgres/with-client';
 import { type Kysely, sql } from 'kysely';
 import { expect, it, onTestFinished } from 'vitest';
 import { migrate } from './migrate.ts';

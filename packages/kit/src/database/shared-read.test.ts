@@ -1,4 +1,4 @@
-import { createEmptyTestDatabase, type TestDatabase } from '@latchkey/testkit/database';
+import { createEmptyTestDatabase, type TestDatabase } from '@latchkey/testkit/postgres/database';
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { memoryLogger } from '../testing/memory-logger.ts';

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { createEmptyTestDatabase } from '@latchkey/testkit/database';
+import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
 import { expect, it, onTestFinished, vi } from 'vitest';
 
 const PROGRAM = fileURLToPath(new URL('../testing/migrate-command-process.ts', import.meta.url));

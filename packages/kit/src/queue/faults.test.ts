@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '@latchkey/testkit/eventually';
-import { type OwnRedis, startOwnRedis } from '@latchkey/testkit/own-redis';
+import { type OwnRedis, startOwnRedis } from '@latchkey/testkit/redis/own-redis';
 import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { job, key, produce, QUEUE, work } from '../testing/queues.ts';
 

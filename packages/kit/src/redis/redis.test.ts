@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { eventually } from '@latchkey/testkit/eventually';
-import { findFreePort } from '@latchkey/testkit/free-port';
-import { type OwnRedis, startOwnRedis } from '@latchkey/testkit/own-redis';
-import { testRedis } from '@latchkey/testkit/redis';
-import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
+import { findFreePort } from '@latchkey/testkit/network/free-port';
+import { startTcpProxy } from '@latchkey/testkit/network/tcp-proxy';
+import { type OwnRedis, startOwnRedis } from '@latchkey/testkit/redis/own-redis';
+import { testRedis } from '@latchkey/testkit/redis/redis';
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { memoryLogger } from '../testing/memory-logger.ts';
 import { startTcpServer } from '../testing/servers.ts';

@@ -5,8 +5,8 @@ import { setGlobalErrorHandler } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import * as sdk from '@opentelemetry/sdk-trace';
+import { within } from '../concurrency/within.ts';
 import type { Logger } from '../log/logger.ts';
-import { within } from '../process/within.ts';
 import type { TracingConfig } from './settings.ts';
 import { enableTracing } from './tracing.ts';
 

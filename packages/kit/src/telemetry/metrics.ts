@@ -1,5 +1,5 @@
 import type { Counter as PromCounter, Histogram as PromHistogram, Registry } from 'prom-client';
-import { within } from '../process/within.ts';
+import { within } from '../concurrency/within.ts';
 
 /** Options of a metric. Names begin with `latchkey_` and end in their unit. */
 export interface InstrumentOptions {

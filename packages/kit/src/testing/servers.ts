@@ -5,7 +5,7 @@ import type { DescMethod, DescService } from '@bufbuild/protobuf';
 import { type Code, ConnectError, type ServiceImpl, type Transport } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
-import { openRawClient } from '@latchkey/testkit/raw-client';
+import { openRawClient } from '@latchkey/testkit/network/raw-client';
 import { onTestFinished } from 'vitest';
 import { createServiceTransport } from '../rpc/client/service-transport.ts';
 import { MESSAGE_BYTES_MAX, type RpcRoute } from '../rpc/route.ts';

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type TestAuthority, type TestCertificate, writeTlsFiles } from '@latchkey/testkit/certificates';
+import { type TestAuthority, type TestCertificate, writeTlsFiles } from '@latchkey/testkit/network/certificates';
 import { onTestFinished } from 'vitest';
 import type { Logger } from '../log/logger.ts';
 import { ServiceTls } from '../tls/service-tls.ts';

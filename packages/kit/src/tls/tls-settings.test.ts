@@ -1,5 +1,5 @@
 import { rm, writeFile } from 'node:fs/promises';
-import { createAuthority, type TestAuthority, writeTlsFiles } from '@latchkey/testkit/certificates';
+import { createAuthority, type TestAuthority, writeTlsFiles } from '@latchkey/testkit/network/certificates';
 import { beforeAll, expect, it } from 'vitest';
 import { z } from 'zod';
 import { readConfig } from '../config/settings.ts';

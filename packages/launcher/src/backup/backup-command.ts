@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { StartError } from '@latchkey/embedded/start-error';
+import { StartError } from '@latchkey/embedded/process/start-error';
 import { ConfigError, readConfig } from '@latchkey/kit/config/settings';
 import { endOnSignal } from '@latchkey/kit/process/end-on-signal';
 import { z } from 'zod';

@@ -1,11 +1,11 @@
 import { chmod, mkdir, mkdtemp, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { backUpCluster } from '@latchkey/embedded/cluster-backup';
-import { type CopiedCluster, prepareCopiedCluster } from '@latchkey/embedded/copied-cluster';
-import { copyFile, type OnBytes, sync, syncFolder } from '@latchkey/embedded/copy-files';
-import { startPostgres } from '@latchkey/embedded/postgres';
-import { findPostgres, readAdminUrl } from '@latchkey/embedded/running-postgres';
-import { readServiceDatabaseUrl } from '@latchkey/embedded/service-databases';
+import { backUpCluster } from '@latchkey/embedded/postgres/cluster-backup';
+import { type CopiedCluster, prepareCopiedCluster } from '@latchkey/embedded/postgres/copied-cluster';
+import { copyFile, type OnBytes, sync, syncFolder } from '@latchkey/embedded/postgres/copy-files';
+import { startPostgres } from '@latchkey/embedded/postgres/postgres';
+import { findPostgres, readAdminUrl } from '@latchkey/embedded/postgres/running-postgres';
+import { readServiceDatabaseUrl } from '@latchkey/embedded/postgres/service-databases';
 import type { FilesDatabase } from '@latchkey/files/db/schema';
 import { EXIT, runCheck } from '@latchkey/files/storage/reconciler/check-command';
 import { selectUnknownKeys } from '@latchkey/files/storage/reconciler/reconciler.store';

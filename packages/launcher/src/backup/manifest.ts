@@ -1,6 +1,6 @@
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { hashFile, type OnBytes, walkFiles } from '@latchkey/embedded/copy-files';
+import { hashFile, type OnBytes, walkFiles } from '@latchkey/embedded/postgres/copy-files';
 import { z } from 'zod';
 import { BackupError } from './backup-command.ts';
 

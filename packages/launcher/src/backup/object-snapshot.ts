@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { copyFile, link, mkdir, readdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { unlessMissing } from '@latchkey/embedded/copy-files';
+import { unlessMissing } from '@latchkey/embedded/postgres/copy-files';
 
 const PREFIX = 'backup-';
 

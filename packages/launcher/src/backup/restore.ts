@@ -1,11 +1,11 @@
 import { createReadStream } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { prepareCopiedCluster } from '@latchkey/embedded/copied-cluster';
-import { copyFile, copyFolder, syncFolder, unlessMissing } from '@latchkey/embedded/copy-files';
-import { acquireDataDirLock } from '@latchkey/embedded/data-dir-lock';
-import { startPostgres } from '@latchkey/embedded/postgres';
-import { readServiceDatabaseUrl } from '@latchkey/embedded/service-databases';
+import { prepareCopiedCluster } from '@latchkey/embedded/postgres/copied-cluster';
+import { copyFile, copyFolder, syncFolder, unlessMissing } from '@latchkey/embedded/postgres/copy-files';
+import { startPostgres } from '@latchkey/embedded/postgres/postgres';
+import { readServiceDatabaseUrl } from '@latchkey/embedded/postgres/service-databases';
+import { acquireDataDirLock } from '@latchkey/embedded/process/data-dir-lock';
 import { Unpack } from 'tar';
 import { checkCopy } from './backup.ts';
 import { BackupError, type BackupTarget, startProgress } from './backup-command.ts';

@@ -1,4 +1,4 @@
-import { findFreePort } from '@latchkey/embedded/free-port';
+import { findFreePort } from '@latchkey/embedded/process/free-port';
 import { localUrl } from '../addresses.ts';
 import { type Launch, metricsUrl, type RunningShape } from '../launch.ts';
 import { startProgram } from '../program.ts';

@@ -1,6 +1,6 @@
 import { readAppsConfig } from '@latchkey/apps/config';
 import { createAppsService } from '@latchkey/apps/service';
-import { StartError } from '@latchkey/embedded/start-error';
+import { StartError } from '@latchkey/embedded/process/start-error';
 import { readFilesConfig } from '@latchkey/files/config';
 import { createFilesService } from '@latchkey/files/service';
 import { readGatewayConfig } from '@latchkey/gateway/config';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { type Statement, statementsOf } from '@latchkey/testkit/statements';
+import { type Statement, statementsOf } from '@latchkey/testkit/postgres/statements';
 import { Kysely, PostgresDialect } from 'kysely';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { lockUndelivered } from '../relay/relay.store.ts';

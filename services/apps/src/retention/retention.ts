@@ -1,4 +1,4 @@
-import type { Sweep } from '@latchkey/kit/process/sweeper';
+import type { Sweep } from '@latchkey/kit/sweeper/sweeper';
 import type { Kysely } from 'kysely';
 import type { AppsDatabase } from '../db/schema.ts';
 import { deleteExpiredEvents } from './retention.store.ts';

@@ -3,7 +3,7 @@ import { type CallOptions, type Client, createClient } from '@connectrpc/connect
 import { createLogger } from '@latchkey/kit/log/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { ApplicationService, type RuntimeKeys } from '@latchkey/proto/latchkey/apps/v1/application_pb';
-import { createEmptyTestDatabase, createTestDatabase } from '@latchkey/testkit/database';
+import { createEmptyTestDatabase, createTestDatabase } from '@latchkey/testkit/postgres/database';
 import { createTestClock } from '@latchkey/testkit/test-clock';
 import pg from 'pg';
 import { afterAll, beforeAll } from 'vitest';

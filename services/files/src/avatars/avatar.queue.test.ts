@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { eventually } from '@latchkey/testkit/eventually';
-import { testRedis } from '@latchkey/testkit/redis';
+import { testRedis } from '@latchkey/testkit/redis/redis';
 import sharp from 'sharp';
 import { beforeAll, expect, it, onTestFinished } from 'vitest';
 import type { ObjectStore } from '../storage/object-store/object-store.ts';

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { DomainError, toConnectError } from '@latchkey/kit/errors/errors';
 import { eventually } from '@latchkey/testkit/eventually';
-import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
+import { startTcpProxy } from '@latchkey/testkit/network/tcp-proxy';
 import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { ObjectStore } from '../storage/object-store/object-store.ts';
 import { plainImage } from '../testing/avatar/images.ts';

@@ -1,6 +1,6 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { createClient, type Transport } from '@connectrpc/connect';
-import type { Sweep } from '@latchkey/kit/process/sweeper';
+import type { Sweep } from '@latchkey/kit/sweeper/sweeper';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import type { FilesContext } from '../context.ts';
 import { endAvatarsOf } from './avatar.store.ts';

@@ -1,9 +1,9 @@
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { originFrom } from '@latchkey/audit/actor';
+import { within } from '@latchkey/kit/concurrency/within';
 import { commonErrors, DomainError } from '@latchkey/kit/errors/errors';
 import { onBehalfOf } from '@latchkey/kit/log/request-context';
-import { within } from '@latchkey/kit/process/within';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../context.ts';
 import { errors } from '../errors.ts';

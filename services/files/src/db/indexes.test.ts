@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type Statement, statementsOf } from '@latchkey/testkit/statements';
+import { type Statement, statementsOf } from '@latchkey/testkit/postgres/statements';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { OwnedRef } from '../testing/fake-apps.ts';
 import { storeFile } from '../testing/stored-file.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { memoryLogger } from '@latchkey/kit/testing/memory-logger';
 import { eventually } from '@latchkey/testkit/eventually';
-import { openRawClient } from '@latchkey/testkit/raw-client';
+import { openRawClient } from '@latchkey/testkit/network/raw-client';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { useTestGateway } from '../testing/test-gateway.ts';
 import { ReadingPace } from './downloads.ts';

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { runTransfer, trackConnections } from '@latchkey/kit/http/connections';
 import { lingerOnClose } from '@latchkey/kit/http/drain';
 import { eventually } from '@latchkey/testkit/eventually';
-import { openRawClient } from '@latchkey/testkit/raw-client';
+import { openRawClient } from '@latchkey/testkit/network/raw-client';
 import { fastify } from 'fastify';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { readGatewayConfig } from '../config.ts';

@@ -1,8 +1,8 @@
 import { createLogger } from '@latchkey/kit/log/logger';
 import { createFailFastRedis, type Redis } from '@latchkey/kit/redis/redis';
 import { eventually } from '@latchkey/testkit/eventually';
-import { testRedis } from '@latchkey/testkit/redis';
-import { startTcpProxy, type TcpProxy } from '@latchkey/testkit/tcp-proxy';
+import { startTcpProxy, type TcpProxy } from '@latchkey/testkit/network/tcp-proxy';
+import { testRedis } from '@latchkey/testkit/redis/redis';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type Count, RateLimiter } from './rate-limiter.ts';
 import type { Limit } from './rate-limits.ts';

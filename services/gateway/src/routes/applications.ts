@@ -1,4 +1,4 @@
-import { CallQueue } from '@latchkey/kit/process/call-queue';
+import { CallQueue } from '@latchkey/kit/concurrency/call-queue';
 import { type Application, ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { z } from 'zod';

@@ -11,7 +11,7 @@ import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService, PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
-import { testRedis } from '@latchkey/testkit/redis';
+import { testRedis } from '@latchkey/testkit/redis/redis';
 import { afterAll, beforeAll } from 'vitest';
 import { readGatewayConfig } from '../config.ts';
 import type { FilesDataPath } from '../files-data-path.ts';

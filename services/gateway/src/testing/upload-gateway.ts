@@ -11,7 +11,7 @@ import {
   FileErrorSchema,
   UploadFileResponseSchema,
 } from '@latchkey/proto/latchkey/files/v1/file_pb';
-import { openRawClient } from '@latchkey/testkit/raw-client';
+import { openRawClient } from '@latchkey/testkit/network/raw-client';
 import { createRemoteFilesDataPath } from '../files-data-path.remote.ts';
 import type { FilesDataPath } from '../files-data-path.ts';
 import { startTestGateway, toKey } from './test-gateway.ts';

@@ -1,4 +1,4 @@
-import { CallQueue, queueFull } from '@latchkey/kit/process/call-queue';
+import { CallQueue, queueFull } from '@latchkey/kit/concurrency/call-queue';
 import { hash, verify } from '@node-rs/argon2';
 
 /** OWASP's parameters for argon2id, this library's default algorithm: 19 MiB. */

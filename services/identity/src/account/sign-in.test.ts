@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { statementsOf } from '@latchkey/testkit/postgres/statements';
 import { refusalOf } from '@latchkey/testkit/refusal';
-import { statementsOf } from '@latchkey/testkit/statements';
 import { expect, test } from 'vitest';
 import { createTestPasswords, openTestIdentity } from '../testing/identity.ts';
 import { PASSWORD, signUpSomeone } from '../testing/sample.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { statementsOf } from '@latchkey/testkit/postgres/statements';
 import { refusalOf } from '@latchkey/testkit/refusal';
-import { statementsOf } from '@latchkey/testkit/statements';
 import { expect, test } from 'vitest';
 import { createApiKeyText } from '../api-key/api-key-text.ts';
 import { MINUTE_MS, openTestIdentity, outcomeOf } from '../testing/identity.ts';

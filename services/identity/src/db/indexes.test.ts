@@ -3,10 +3,10 @@ import { createRouterTransport } from '@connectrpc/connect';
 import { createDatabase } from '@latchkey/kit/database/database';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
-import { explain, type PlanCacheMode, type Statement, statementsOf } from '@latchkey/testkit/statements';
+import { explain, type PlanCacheMode, type Statement, statementsOf } from '@latchkey/testkit/postgres/statements';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createDeletionFollower, removeFromRestrictions } from '../restriction/restriction.ts';
+import { createDeletionFollower, removeFromRestrictions } from '../api-key/restriction.ts';
 import { openTestIdentity } from '../testing/identity.ts';
 import type { IdentityDatabase } from './schema.ts';
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { SERVICE_ORIGIN } from '@latchkey/audit/actor';
+import { within } from '@latchkey/kit/concurrency/within';
 import { fromConnectError } from '@latchkey/kit/errors/errors';
-import { within } from '@latchkey/kit/process/within';
 import { parseId } from '@latchkey/kit/validation/id';
 import type { DeleteAccountRequest } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { getAccount } from '../account/account.ts';

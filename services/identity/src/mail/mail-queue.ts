@@ -1,7 +1,7 @@
 import { stopAll } from '@latchkey/kit/process/lifecycle';
-import { createSweeper } from '@latchkey/kit/process/sweeper';
 import { createQueueProducer } from '@latchkey/kit/queue/producer';
 import { createQueueWorker } from '@latchkey/kit/queue/worker';
+import { createSweeper } from '@latchkey/kit/sweeper/sweeper';
 import type { IdentityContext } from '../context.ts';
 import { deliverMail } from './deliver-mail.ts';
 import { selectPendingIds } from './mail.store.ts';

@@ -4,9 +4,9 @@ import { customAlphabet } from 'nanoid';
 import type { Account } from '../account/account.store.ts';
 import { createAccount, findAccount, listAccounts, resetPassword } from '../account/account.ts';
 import { isEmail, isPassword, isUsername } from '../account/account-rules.ts';
+import { changeEmail } from '../account/change-email.ts';
 import { findApiKey, revokeApiKey } from '../api-key/api-key.ts';
 import type { ActingContext } from '../context.ts';
-import { changeEmail } from '../credential/change-email.ts';
 import { endAllSessions } from '../session/session.ts';
 import { turnTwoFactorOff } from '../two-factor/two-factor.ts';
 

@@ -10,8 +10,8 @@ import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/auth
 import { CredentialService } from '@latchkey/proto/latchkey/identity/v1/credential_pb';
 import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
-import { createTestDatabase } from '@latchkey/testkit/database';
-import { testRedis } from '@latchkey/testkit/redis';
+import { createTestDatabase } from '@latchkey/testkit/postgres/database';
+import { testRedis } from '@latchkey/testkit/redis/redis';
 import { refusalOf } from '@latchkey/testkit/refusal';
 import { createTestClock, type TestClock } from '@latchkey/testkit/test-clock';
 import pg from 'pg';

@@ -1,5 +1,5 @@
-import { createAuthority } from '@latchkey/testkit/certificates';
 import { eventually } from '@latchkey/testkit/eventually';
+import { createAuthority } from '@latchkey/testkit/network/certificates';
 import { SMTPServer } from 'smtp-server';
 
 export interface ReceivedMail {

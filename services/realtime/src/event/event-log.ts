@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { CallQueue } from '@latchkey/kit/process/call-queue';
+import { CallQueue } from '@latchkey/kit/concurrency/call-queue';
 import { LRUCache } from 'lru-cache';
 import pLimit from 'p-limit';
 import type { Frame } from '../frame/frame.ts';

@@ -1,5 +1,5 @@
 import { eventually } from '@latchkey/testkit/eventually';
-import { testRedis } from '@latchkey/testkit/redis';
+import { testRedis } from '@latchkey/testkit/redis/redis';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { RECONCILE } from '../fan-out/fan-out.ts';
 import { type FakeApplication, FakeApps } from '../testing/fake-apps.ts';

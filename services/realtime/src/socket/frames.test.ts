@@ -1,5 +1,5 @@
 import { eventually } from '@latchkey/testkit/eventually';
-import { testRedis } from '@latchkey/testkit/redis';
+import { testRedis } from '@latchkey/testkit/redis/redis';
 import { beforeEach, expect, it } from 'vitest';
 import { type FakeApplication, FakeApps } from '../testing/fake-apps.ts';
 import { clientFrame, closeFrame, OPCODE, RawSocket, upgradeRequest } from '../testing/raw-socket.ts';

@@ -1,5 +1,5 @@
 import { eventually } from '@latchkey/testkit/eventually';
-import { openRawClient, type RawClient } from '@latchkey/testkit/raw-client';
+import { openRawClient, type RawClient } from '@latchkey/testkit/network/raw-client';
 import { onTestFinished } from 'vitest';
 
 /** An HTTP response as it came over the wire, with lower-case header names. */

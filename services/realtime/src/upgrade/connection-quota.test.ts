@@ -1,6 +1,6 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { eventually } from '@latchkey/testkit/eventually';
-import { testRedis } from '@latchkey/testkit/redis';
+import { testRedis } from '@latchkey/testkit/redis/redis';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type FakeApplication, FakeApps } from '../testing/fake-apps.ts';
 import { closeFrame, type Headers, RawSocket, upgradeRequest } from '../testing/raw-socket.ts';

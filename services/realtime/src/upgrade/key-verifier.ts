@@ -1,4 +1,4 @@
-import { CallQueue } from '@latchkey/kit/process/call-queue';
+import { CallQueue } from '@latchkey/kit/concurrency/call-queue';
 import type { AppsClient, KeyHolder } from '../event/apps-client.ts';
 import { SharedCalls } from '../event/shared-calls.ts';
 

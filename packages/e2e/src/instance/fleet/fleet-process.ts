@@ -2,7 +2,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import http from 'node:http';
 import https from 'node:https';
 import { fileURLToPath } from 'node:url';
-import { type ProcessExit, runServer, type ServerProcess } from '@latchkey/embedded/server-process';
+import { type ProcessExit, runServer, type ServerProcess } from '@latchkey/embedded/process/server-process';
 import { eventually } from '@latchkey/testkit/eventually';
 import type { Balancer, BalancerTarget } from './balancer.ts';
 

@@ -1,11 +1,11 @@
 import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findFreePort } from '@latchkey/embedded/free-port';
-import { type TestAuthority, writeTlsFiles } from '@latchkey/testkit/certificates';
-import { createEmptyTestDatabase } from '@latchkey/testkit/database';
+import { findFreePort } from '@latchkey/embedded/process/free-port';
+import { type TestAuthority, writeTlsFiles } from '@latchkey/testkit/network/certificates';
+import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
 import { programEnv } from '@latchkey/testkit/program-env';
-import { testRedis } from '@latchkey/testkit/redis';
+import { testRedis } from '@latchkey/testkit/redis/redis';
 import { Api } from '../../client/api.ts';
 import { GENEROUS_LIMITS, SERVICE_CREDENTIAL } from '../instance.ts';
 import { Balancer } from './balancer.ts';

@@ -3,7 +3,7 @@ import { createClient } from '@connectrpc/connect';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '@latchkey/proto/health/v1/health_pb';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { eventually } from '@latchkey/testkit/eventually';
-import { openRawClient } from '@latchkey/testkit/raw-client';
+import { openRawClient } from '@latchkey/testkit/network/raw-client';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { DELETE_APPLICATION, EMPTY, openSession, openTcp, startCall } from '../../testing/http2.ts';
 import { openTransport, startTestServer, testRoute } from '../../testing/servers.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '@latchkey/testkit/eventually';
-import { openRawClient } from '@latchkey/testkit/raw-client';
+import { openRawClient } from '@latchkey/testkit/network/raw-client';
 import { describe, expect, it } from 'vitest';
 import { defineErrors } from '../../errors/errors.ts';
 import { AUTHORIZATION, startTestServer } from '../../testing/servers.ts';

@@ -3,7 +3,7 @@ import { constants } from 'node:http2';
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '@latchkey/testkit/eventually';
-import { openRawClient } from '@latchkey/testkit/raw-client';
+import { openRawClient } from '@latchkey/testkit/network/raw-client';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { DELETE_APPLICATION as CALL, EMPTY, openSession, openTcp, startCall } from '../../testing/http2.ts';
 import { AUTHORIZATION, heldRoute, startTestServer } from '../../testing/servers.ts';

@@ -6,7 +6,7 @@ import {
   CreateApplicationResponseSchema,
 } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { eventually } from '@latchkey/testkit/eventually';
-import { openRawClient } from '@latchkey/testkit/raw-client';
+import { openRawClient } from '@latchkey/testkit/network/raw-client';
 import { expect, it, vi } from 'vitest';
 import { AUTHORIZATION, startTestServer, testRoute } from '../../testing/servers.ts';
 import { MESSAGE_BYTES_MAX } from '../route.ts';

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { eventually } from '@latchkey/testkit/eventually';
-import { openRawClient, type RawClient } from '@latchkey/testkit/raw-client';
-import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
+import { openRawClient, type RawClient } from '@latchkey/testkit/network/raw-client';
+import { startTcpProxy } from '@latchkey/testkit/network/tcp-proxy';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type DownloadServer, REQUEST_ID, startDownloadServer } from '../../testing/download-server.ts';
 import { storeFile } from '../../testing/stored-file.ts';

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { newId } from '@latchkey/kit/validation/id';
-import { statementsOf } from '@latchkey/testkit/statements';
+import { statementsOf } from '@latchkey/testkit/postgres/statements';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type DownloadServer, REQUEST_ID, startDownloadServer } from '../../testing/download-server.ts';
 import { storeFile } from '../../testing/stored-file.ts';

@@ -1,6 +1,6 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { statementsOf } from '@latchkey/testkit/postgres/statements';
 import { refusalOf } from '@latchkey/testkit/refusal';
-import { statementsOf } from '@latchkey/testkit/statements';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { OwnedRef } from '../../testing/fake-apps.ts';
 import { storeFile } from '../../testing/stored-file.ts';

@@ -1,4 +1,4 @@
-import { within } from '@latchkey/kit/process/within';
+import { within } from '@latchkey/kit/concurrency/within';
 import pLimit from 'p-limit';
 import type { StorageContext } from '../../context.ts';
 import { type SweepKind, sweepFailures, sweepRemoved } from '../../files-metrics.ts';

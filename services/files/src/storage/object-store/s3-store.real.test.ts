@@ -1,4 +1,4 @@
-import { startS3Server } from '@latchkey/testkit/s3-server';
+import { startS3Server } from '@latchkey/testkit/s3/s3-server';
 import { describe, expect, it } from 'vitest';
 import { newKey } from '../../testing/object-store/bodies.ts';
 import { describeS3Store } from '../../testing/object-store/s3-contract.ts';

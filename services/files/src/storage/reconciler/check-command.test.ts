@@ -1,6 +1,6 @@
 import { truncate } from 'node:fs/promises';
-import { createEmptyTestDatabase } from '@latchkey/testkit/database';
 import { eventually } from '@latchkey/testkit/eventually';
+import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
 import { beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { readFilesConfig } from '../../config.ts';
 import { runAdmin } from '../../testing/command.ts';

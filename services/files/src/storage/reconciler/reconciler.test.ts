@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import { newId } from '@latchkey/kit/validation/id';
-import { statementsOf } from '@latchkey/testkit/statements';
+import { statementsOf } from '@latchkey/testkit/postgres/statements';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { getAvatar } from '../../avatars/get-avatar.ts';
 import {

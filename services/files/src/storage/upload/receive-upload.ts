@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { originFrom } from '@latchkey/audit/actor';
+import { within } from '@latchkey/kit/concurrency/within';
 import { DomainError } from '@latchkey/kit/errors/errors';
-import { within } from '@latchkey/kit/process/within';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
 import { uploads, uploadsRunning } from '../../files-metrics.ts';

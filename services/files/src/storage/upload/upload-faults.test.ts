@@ -2,7 +2,7 @@ import { PassThrough, Readable } from 'node:stream';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { commonErrors, toConnectError } from '@latchkey/kit/errors/errors';
 import { eventually } from '@latchkey/testkit/eventually';
-import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
+import { startTcpProxy } from '@latchkey/testkit/network/tcp-proxy';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { OwnedRef } from '../../testing/fake-apps.ts';
 import { storeFile } from '../../testing/stored-file.ts';

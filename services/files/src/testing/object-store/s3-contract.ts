@@ -1,5 +1,5 @@
 import { CreateBucketCommand, CreateMultipartUploadCommand, S3Client, UploadPartCommand } from '@aws-sdk/client-s3';
-import { startTcpProxy } from '@latchkey/testkit/tcp-proxy';
+import { startTcpProxy } from '@latchkey/testkit/network/tcp-proxy';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { createS3Store, type S3Settings } from '../../storage/object-store/s3-store.ts';
 import { bodyOf, newKey, someBytes } from './bodies.ts';

@@ -1,0 +1,96 @@
+import { useQuery } from '@tanstack/react-query';
+import { type ReactNode, useEffect, useId, useRef, useState } from 'react';
+import { Button } from '../../../components/button.tsx';
+import form from '../../../components/form.module.css';
+import { findNameProblem, NAME_RULE, normalizeName } from './file-name.ts';
+import styles from './files.module.css';
+import { nameQuery } from './queries.ts';
+
+const PAUSE_MS = 250;
+
+/** The value as it was when it last stayed the same for a moment. */
+function usePaused(value: string): string {
+  const [paused, setPaused] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setPaused(value), PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return paused;
+}
+
+/** Why a file cannot get this name, or that it is free; checked while typing pauses. */
+function useNameCheck(applicationId: string, text: string, current: string | undefined) {
+  const name = normalizeName(text);
+  const problem = findNameProblem(name);
+  const isPaused = usePaused(name) === name;
+  const isAsked = isPaused && problem === undefined && name !== current;
+  const { data: isFree } = useQuery({ ...nameQuery(applicationId, name), enabled: isAsked });
+  if (problem !== undefined) return { problem };
+  if (name !== current && isFree === false) return { problem: 'A file of this application has this name.' };
+  return { isFree: name !== current && isFree === true };
+}
+
+interface NameFormProps {
+  readonly applicationId: string;
+  readonly label: string;
+  readonly name: string;
+  /** The name that the file has: it is no problem. */
+  readonly current?: string;
+  readonly action: string;
+  readonly isPending?: boolean;
+  /** Why the last name was rejected. */
+  readonly error?: ReactNode;
+  readonly takesFocus?: boolean;
+  readonly onSubmit: (name: string) => void;
+  readonly onCancel: () => void;
+}
+
+/** Input for the name of a file, which says while typing whether a file can get it. */
+export function NameForm({ applicationId, label, name, current, action, takesFocus, ...props }: NameFormProps) {
+  const { isPending, error, onSubmit, onCancel } = props;
+  const [text, setText] = useState(name);
+  const id = useId();
+  const input = useRef<HTMLInputElement>(null);
+  const { problem, isFree } = useNameCheck(applicationId, text, current);
+  useEffect(() => {
+    if (takesFocus) input.current?.select();
+  }, [takesFocus]);
+  return (
+    <form
+      className={styles.nameForm}
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (problem === undefined) onSubmit(normalizeName(text));
+        else input.current?.focus();
+      }}
+    >
+      <div className={styles.nameLine}>
+        <input
+          ref={input}
+          className={form.input}
+          aria-label={label}
+          aria-describedby={`${id}-hint`}
+          aria-invalid={problem !== undefined}
+          autoComplete="off"
+          spellCheck={false}
+          value={text}
+          onChange={(event) => setText(event.currentTarget.value)}
+          onKeyDown={(event) => event.key === 'Escape' && onCancel()}
+        />
+        <Button type="submit" variant="primary" pending={isPending ?? false}>
+          {action}
+        </Button>
+        <Button onClick={onCancel}>Cancel</Button>
+      </div>
+      <p id={`${id}-hint`} className={styles.hint} role="status">
+        <NameHint problem={problem} isFree={isFree} />
+      </p>
+      {error}
+    </form>
+  );
+}
+
+function NameHint({ problem, isFree }: { readonly problem?: string | undefined; readonly isFree?: boolean | undefined }) {
+  if (problem !== undefined) return <span className={styles.problem}>{problem}</span>;
+  return isFree ? <span className={styles.free}>This name is free.</span> : NAME_RULE;
+}

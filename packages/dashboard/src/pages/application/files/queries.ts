@@ -1,0 +1,33 @@
+import { keepPreviousData, type QueryClient, queryOptions } from '@tanstack/react-query';
+import { latchkey } from '../../../api.ts';
+import { limitsQuery } from '../../../session/session.ts';
+import { filesMetadataQuery } from '../queries.ts';
+
+/** A page of the files of an application, newest first. */
+export const filesQuery = (applicationId: string, page: number, search: string) =>
+  queryOptions({
+    queryKey: ['files', applicationId, { page, search }],
+    queryFn: ({ signal }) => latchkey.files.list(applicationId, { page, search, signal }),
+    // The table of one application stays while its next page loads.
+    placeholderData: (previous, query) => (query?.queryKey[1] === applicationId ? keepPreviousData(previous) : undefined),
+  });
+
+/** Whether a name is free. */
+export const nameQuery = (applicationId: string, name: string) =>
+  queryOptions({
+    queryKey: ['file-name', applicationId, name],
+    queryFn: ({ signal }) => latchkey.files.isNameFree(applicationId, name, { signal }),
+    gcTime: 0,
+  });
+
+/** Loads anew what a change of the files of an application changes. */
+export async function invalidateFiles(queryClient: QueryClient, applicationId: string): Promise<void> {
+  await Promise.all(
+    [
+      ['files', applicationId],
+      filesMetadataQuery(applicationId).queryKey,
+      limitsQuery.queryKey,
+      ['file-name', applicationId],
+    ].map((queryKey) => queryClient.invalidateQueries({ queryKey })),
+  );
+}

@@ -1,0 +1,170 @@
+import { Button, IconButton } from '../../../components/button.tsx';
+import { formatBytes } from '../../../components/bytes.ts';
+import { classes } from '../../../components/classes.ts';
+import { formatSeconds, useSecondsUntil } from '../../../components/countdown.tsx';
+import { explainError } from '../../../components/explain-error.ts';
+import { RequestId } from '../../../components/notice.tsx';
+import { ProgressBar } from '../../../components/usage-meter.tsx';
+import styles from './files.module.css';
+import { NameForm } from './name-form.tsx';
+import type { Upload } from './upload-queue.ts';
+import { isActive, uploadQueue, useUploadQueue } from './uploads.ts';
+
+/** The uploads of an application that run, wait, ended, or need another name. */
+export function UploadList({ applicationId }: { readonly applicationId: string }) {
+  const { uploads, pausedUntil } = useUploadQueue();
+  const seconds = useSecondsUntil(pausedUntil);
+  const own = uploads.filter((upload) => upload.applicationId === applicationId);
+  if (own.length === 0) return null;
+  const unnamed = own.filter(({ state }) => state.kind === 'name');
+  const hasEnded = own.some(({ state }) => state.kind === 'done' || state.kind === 'cancelled');
+  return (
+    <section className={styles.queue} aria-label="Uploads">
+      <div className={styles.queueHead}>
+        <h2>
+          <span role="status">{summarize(own)}</span>
+        </h2>
+        <div className={styles.actions}>
+          {unnamed.length > 1 && (
+            <Button small onClick={() => unnamed.map(({ id }) => uploadQueue.start(id))}>
+              Accept all suggested names
+            </Button>
+          )}
+          {hasEnded && (
+            <Button small variant="ghost" onClick={() => uploadQueue.removeEnded(applicationId)}>
+              Clear finished
+            </Button>
+          )}
+        </div>
+      </div>
+      {seconds > 0 && own.some(isActive) && (
+        <p className={classes(styles.upload, styles.state)}>
+          Latchkey accepts one upload of an account at a time, and some a minute. The next begins in {formatSeconds(seconds)}.
+        </p>
+      )}
+      {/* Focusable, so that a keyboard scrolls it. */}
+      <ul className={styles.uploads} tabIndex={own.length > 5 ? 0 : undefined} aria-label="Uploads">
+        {own.map((upload) => (
+          <Row key={upload.id} upload={upload} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function summarize(uploads: readonly Upload[]): string {
+  const count = (kind: Upload['state']['kind']) => uploads.filter(({ state }) => state.kind === kind).length;
+  const active = uploads.filter(isActive).length;
+  const parts = [
+    active > 0 && `Uploading ${active} ${active === 1 ? 'file' : 'files'}`,
+    count('name') > 0 && `${count('name')} ${count('name') === 1 ? 'needs' : 'need'} another name`,
+    count('failed') > 0 && `${count('failed')} failed`,
+    count('done') > 0 && `${count('done')} uploaded`,
+  ];
+  return parts.filter(Boolean).join(' · ') || 'Uploads';
+}
+
+function Row({ upload }: { readonly upload: Upload }) {
+  const { id, file, name, state, applicationId } = upload;
+  if (state.kind === 'name') {
+    return (
+      <li className={styles.upload}>
+        <p className={styles.state}>
+          <span dir="auto">{file.name}</span> <span>{formatBytes(file.size)}</span>
+        </p>
+        <p className={classes(styles.state, styles.failed)}>{state.problem} Upload it with another name:</p>
+        <NameForm
+          // A name that was taken is another problem than the first one.
+          key={state.problem}
+          applicationId={applicationId}
+          label={`Name for ${file.name}`}
+          name={name}
+          action="Upload"
+          onSubmit={(wanted) => uploadQueue.start(id, wanted)}
+          onCancel={() => uploadQueue.remove(id)}
+        />
+      </li>
+    );
+  }
+  return (
+    <li className={styles.upload}>
+      <div className={styles.uploadLine}>
+        <span className={styles.uploadName}>{name}</span>
+        <RowActions upload={upload} />
+      </div>
+      {state.kind === 'running' && (
+        <ProgressBar label={`Upload of ${name}`} max={file.size || 1} {...(state.sentBytes > 0 && { value: state.sentBytes })} />
+      )}
+      <StateLine upload={upload} />
+    </li>
+  );
+}
+
+function RowActions({ upload: { id, name, state } }: { readonly upload: Upload }) {
+  const canRetry = state.kind === 'failed' || state.kind === 'cancelled';
+  return (
+    <span className={styles.actions}>
+      {canRetry && (
+        <Button small icon="rotate" aria-label={`Retry ${name}`} onClick={() => uploadQueue.start(id)}>
+          Retry
+        </Button>
+      )}
+      {state.kind === 'running' || state.kind === 'waiting' ? (
+        <Button small aria-label={`Cancel ${name}`} onClick={() => uploadQueue.cancel(id)}>
+          Cancel
+        </Button>
+      ) : (
+        <IconButton small icon="close" label={`Remove ${name} from the list`} onClick={() => uploadQueue.remove(id)} />
+      )}
+    </span>
+  );
+}
+
+function StateLine({ upload: { file, state } }: { readonly upload: Upload }) {
+  if (state.kind === 'failed') return <Failure error={state.error} />;
+  if (state.kind === 'done')
+    return (
+      <p className={styles.state}>
+        <span className={styles.stored}>Uploaded, checksum verified</span>
+        <span>{formatBytes(file.size)}</span>
+        <span>
+          SHA-256 <code>{state.checksum.slice(0, 12)}…</code>
+        </span>
+      </p>
+    );
+  return <p className={styles.state}>{state.kind === 'running' ? describeProgress(state, file.size) : LABELS[state.kind]}</p>;
+}
+
+const LABELS = { waiting: 'Waiting', cancelled: 'Cancelled', name: '' };
+
+interface Progress {
+  readonly sentBytes: number;
+  readonly bytesPerSecond: number;
+}
+
+function describeProgress({ sentBytes, bytesPerSecond }: Progress, size: number) {
+  if (sentBytes === 0) return <span>Computing the checksum… {formatBytes(size)}</span>;
+  if (sentBytes >= size) return <span>Storing and comparing the checksum…</span>;
+  const secondsLeft = bytesPerSecond > 0 ? Math.ceil((size - sentBytes) / bytesPerSecond) : undefined;
+  return (
+    <>
+      <span>
+        {formatBytes(sentBytes)} of {formatBytes(size)}
+      </span>
+      {bytesPerSecond > 0 && <span>{formatBytes(Math.round(bytesPerSecond))}/s</span>}
+      {secondsLeft !== undefined && <span>{formatSeconds(secondsLeft)} left</span>}
+    </>
+  );
+}
+
+function Failure({ error }: { readonly error: unknown }) {
+  const { title, advice, requestId } = explainError(error);
+  return (
+    <div role="alert">
+      <p className={classes(styles.state, styles.failed)}>
+        {title}. {advice}
+      </p>
+      <RequestId id={requestId} />
+    </div>
+  );
+}

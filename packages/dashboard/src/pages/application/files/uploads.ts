@@ -1,0 +1,26 @@
+import { LatchkeyError } from '@latchkey/client';
+import { useSyncExternalStore } from 'react';
+import { latchkey } from '../../../api.ts';
+import { queryClient } from '../../../query-client.ts';
+import { reportSessionEnd } from '../../../session/session-end.ts';
+import { invalidateFiles } from './queries.ts';
+import { type Upload, UploadQueue } from './upload-queue.ts';
+
+export const uploadQueue = new UploadQueue({
+  isNameFree: (applicationId, name, signal) => latchkey.files.isNameFree(applicationId, name, { signal }),
+  send: ({ applicationId, file, name }, options) => latchkey.files.upload(applicationId, file, { ...options, name }),
+  onStored: ({ applicationId }) => void invalidateFiles(queryClient, applicationId),
+  onError: (error) => error instanceof LatchkeyError && error.status === 401 && reportSessionEnd(),
+});
+
+export const useUploadQueue = () => useSyncExternalStore(uploadQueue.subscribe, uploadQueue.getSnapshot);
+
+export const isActive = ({ state: { kind } }: Upload) => kind === 'waiting' || kind === 'running';
+
+/** Browsers ask before the page with running uploads is left. */
+const askBeforeUnload = (event: BeforeUnloadEvent) => event.preventDefault();
+
+uploadQueue.subscribe(() => {
+  const change = uploadQueue.getSnapshot().uploads.some(isActive) ? addEventListener : removeEventListener;
+  change('beforeunload', askBeforeUnload);
+});

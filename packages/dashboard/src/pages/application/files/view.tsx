@@ -1,0 +1,145 @@
+import type { FilePage } from '@latchkey/client';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { type ReactNode, useCallback, useRef } from 'react';
+import { Button } from '../../../components/button.tsx';
+import { classes } from '../../../components/classes.ts';
+import { Pagination } from '../../../components/pagination.tsx';
+import { RelativeTime } from '../../../components/relative-time.tsx';
+import { SearchField } from '../../../components/search-field.tsx';
+import { EmptyState, QueryView } from '../../../components/states.tsx';
+import { toast } from '../../../components/toasts.ts';
+import { UsageMeter } from '../../../components/usage-meter.tsx';
+import { useLimits } from '../../../session/session.ts';
+import { filesMetadataQuery } from '../queries.ts';
+import { useDropTarget } from './drop-target.ts';
+import { FileTable } from './file-table.tsx';
+import styles from './files.module.css';
+import { filesQuery } from './queries.ts';
+import { UploadList } from './upload-list.tsx';
+import { QUEUE_MAX } from './upload-queue.ts';
+import { uploadQueue } from './uploads.ts';
+
+const route = getRouteApi('/signed-in/applications/$applicationId/files');
+
+export function FilesPage() {
+  const { applicationId } = route.useParams();
+  const { page = 1, search = '' } = route.useSearch();
+  const query = useQuery(filesQuery(applicationId, page, search));
+  const input = useRef<HTMLInputElement>(null);
+  const upload = (files: readonly File[], folders = 0) => {
+    if (folders > 0) toast.failure('Folders are not uploaded', 'Drop the files in them instead.');
+    if (uploadQueue.add(applicationId, files) < files.length)
+      toast.failure('Too many files', `At most ${QUEUE_MAX} can wait. Add the others later.`);
+  };
+  const { isOver, handlers } = useDropTarget(upload);
+  const button = (
+    <Button variant="primary" icon="upload" onClick={() => input.current?.click()}>
+      Upload files
+    </Button>
+  );
+  return (
+    <div className={classes(styles.page, isOver && styles.dropping)} {...handlers}>
+      <input
+        ref={input}
+        type="file"
+        multiple
+        hidden
+        aria-label="Files to upload"
+        onChange={({ currentTarget }) => {
+          upload([...(currentTarget.files ?? [])]);
+          // The same files may be chosen again.
+          currentTarget.value = '';
+        }}
+      />
+      <Meters applicationId={applicationId} />
+      <UploadList applicationId={applicationId} />
+      <QueryView query={query}>
+        {(found) =>
+          found.totalPages === 0 && search === '' ? (
+            <EmptyState icon="file" title="No files yet" action={button}>
+              Files are private: your application gets them by short-lived download links. Drop files anywhere here.
+            </EmptyState>
+          ) : (
+            <Files applicationId={applicationId} found={found} button={button} />
+          )
+        }
+      </QueryView>
+    </div>
+  );
+}
+
+function Meters({ applicationId }: { readonly applicationId: string }) {
+  const limits = useLimits();
+  const { data: metadata } = useQuery(filesMetadataQuery(applicationId));
+  if (!limits) return null;
+  return (
+    <div className={styles.meters}>
+      <UsageMeter
+        label="Storage of the account"
+        current={limits.storageSizeMib.currentValue}
+        max={limits.storageSizeMib.maxValue}
+        unit=" MiB"
+      />
+      <UsageMeter
+        label="Files of the account"
+        current={limits.uploadedFilesCount.currentValue}
+        max={limits.uploadedFilesCount.maxValue}
+      />
+      {metadata && (
+        <div>
+          <p>{metadata.totalFiles === 1 ? '1 file' : `${metadata.totalFiles} files`} in this application</p>
+          <p className={styles.hint}>
+            {metadata.lastUploadedAt === null ? (
+              'Nothing uploaded yet'
+            ) : (
+              <>
+                Last upload <RelativeTime at={metadata.lastUploadedAt} />
+              </>
+            )}
+          </p>
+        </div>
+      )}
+    </div>
+  );
+}
+
+interface FilesProps {
+  readonly applicationId: string;
+  readonly found: FilePage;
+  readonly button: ReactNode;
+}
+
+function Files({ applicationId, found: { files, totalPages }, button }: FilesProps) {
+  const { page = 1, search = '' } = route.useSearch();
+  const navigate = route.useNavigate();
+  const setSearch = useCallback(
+    (text: string) => navigate({ search: text === '' ? {} : { search: text }, replace: true }),
+    [navigate],
+  );
+  const setPage = (wanted: number) => navigate({ search: (all) => ({ ...all, page: wanted }) });
+  return (
+    <div>
+      <div className={styles.toolbar}>
+        <SearchField label="Search files" value={search} onSearch={setSearch} />
+        {button}
+      </div>
+      {files.length > 0 && <FileTable applicationId={applicationId} files={files} />}
+      {files.length === 0 && totalPages > 0 && (
+        <EmptyState
+          icon="file"
+          title="This page is empty"
+          action={<Button onClick={() => setPage(totalPages)}>Go to the last page</Button>}
+        >
+          Files were deleted since.
+        </EmptyState>
+      )}
+      {files.length === 0 && totalPages === 0 && (
+        <EmptyState icon="search" title="No file matches" action={<Button onClick={() => setSearch('')}>Clear search</Button>}>
+          No name contains “{search}”.
+        </EmptyState>
+      )}
+      {totalPages > 0 && page <= totalPages && <Pagination page={page} totalPages={totalPages} onPage={setPage} />}
+    </div>
+  );
+}

@@ -1,1 +1,0 @@
-export { findFreePort } from '@latchkey/embedded/free-port';

@@ -1,0 +1,1 @@
+export { findFreePort } from '@latchkey/embedded/process/free-port';

@@ -1,0 +1,85 @@
+import { connect, createServer, type Socket } from 'node:net';
+import { findFreePort } from '@latchkey/embedded/process/free-port';
+
+/** A proxy in front of a server that can fail in several ways. */
+export interface TcpProxy {
+  readonly url: string;
+  /** Accepts connections and bytes and passes nothing on, like a server after SIGSTOP. */
+  freeze(): void;
+  /** Passes nothing on over the open connections, and everything over new ones. */
+  abandon(): void;
+  /** Cuts every connection and refuses new ones, like a server that is gone. */
+  cut(): Promise<void>;
+  /** Cuts the connection of the next client that sends the text, before the response. */
+  loseAnswerTo(text: string): void;
+  /** Passes everything on again, first what is buffered. */
+  restore(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Puts a proxy before the server that a URL names. */
+export async function startTcpProxy(targetUrl: string): Promise<TcpProxy> {
+  const target = new URL(targetUrl);
+  const sockets = new Set<Socket>();
+  let frozen = false;
+  let lost: string | undefined;
+  const track = (socket: Socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket)).on('error', () => undefined);
+    if (frozen) socket.pause();
+  };
+  const server = createServer((client) => {
+    const upstream = connect(Number(target.port), target.hostname);
+    track(client);
+    track(upstream);
+    // Nothing is piped, as a pipe resumes what was paused.
+    client.prependListener('data', (chunk) => {
+      if (lost === undefined || !chunk.includes(lost)) return;
+      lost = undefined;
+      upstream.removeAllListeners('data').once('data', () => client.resetAndDestroy());
+    });
+    relay(client, upstream);
+    relay(upstream, client);
+  });
+  const open = (port: number) =>
+    new Promise<void>((resolve, reject) => {
+      server.once('error', reject).listen(port, '127.0.0.1', resolve);
+    });
+  const cut = async () => {
+    for (const socket of sockets) socket.resetAndDestroy();
+    if (server.listening) await new Promise((resolve) => server.close(resolve));
+  };
+  const port = await findFreePort();
+  await open(port);
+  const url = new URL(targetUrl);
+  url.host = `127.0.0.1:${port}`;
+  const pauseAll = () => {
+    for (const socket of sockets) socket.pause();
+  };
+  return {
+    url: url.href,
+    freeze() {
+      frozen = true;
+      pauseAll();
+    },
+    abandon: pauseAll,
+    cut,
+    loseAnswerTo(text) {
+      lost = text;
+    },
+    async restore() {
+      frozen = false;
+      for (const socket of sockets) socket.resume();
+      if (!server.listening) await open(port);
+    },
+    close: cut,
+  };
+}
+
+function relay(from: Socket, to: Socket): void {
+  from.on('data', (chunk) => {
+    if (!to.write(chunk)) from.pause();
+  });
+  to.on('drain', () => from.resume());
+  from.on('close', () => to.destroy());
+}
