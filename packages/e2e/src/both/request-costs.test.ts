@@ -54,9 +54,9 @@ const EACH = { writes: READS, messages: 0 };
 const TOGETHER = { writes: 1, messages: 1 };
 const COSTS = {
   standalone: {
-    'standalone > clients': EACH,
-    'standalone > Redis': TOGETHER,
-    'standalone > PostgreSQL': TOGETHER,
+    'launcher > clients': EACH,
+    'launcher > Redis': TOGETHER,
+    'launcher > PostgreSQL': TOGETHER,
   },
   deployed: {
     'gateway > clients': EACH,

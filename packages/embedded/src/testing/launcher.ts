@@ -15,9 +15,9 @@ export const CACHE_DIR = fileURLToPath(new URL('../../../../node_modules/.cache/
 
 const moduleUrl = (name: string) => JSON.stringify(new URL(`../${name}.ts`, import.meta.url).href);
 const PROGRAMS = {
-  postgres: `(await import(${moduleUrl('postgres')})).startPostgres({ dataDir, durable: false })`,
-  redis: `(await import(${moduleUrl('redis')})).startRedis({ dataDir, cacheDir: ${JSON.stringify(CACHE_DIR)} })`,
-  lock: `(await import(${moduleUrl('data-dir-lock')})).acquireDataDirLock(dataDir)`,
+  postgres: `(await import(${moduleUrl('postgres/postgres')})).startPostgres({ dataDir, durable: false })`,
+  redis: `(await import(${moduleUrl('redis/redis')})).startRedis({ dataDir, cacheDir: ${JSON.stringify(CACHE_DIR)} })`,
+  lock: `(await import(${moduleUrl('process/data-dir-lock')})).acquireDataDirLock(dataDir)`,
 };
 
 /** A process that started a server and can be killed. */
