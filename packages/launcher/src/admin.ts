@@ -2,7 +2,7 @@ import type { AdminPrograms } from '@latchkey/cli/commands/admin';
 
 const note = (line: string) => process.stderr.write(`${line}\n`);
 
-/** `latchkey admin` in a checkout: with the settings of `npm start`, beside its data folder. */
+/** `latchkey admin` in a checkout: with the settings of `npm start`, next to its data folder. */
 export const adminPrograms: AdminPrograms = {
   async accounts(command, args) {
     const { runAccountsProcess } = await import('@latchkey/identity/operator/accounts-process');

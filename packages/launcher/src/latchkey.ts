@@ -77,7 +77,7 @@ async function start(shape: Shape, given: Parameters<typeof prepareLaunch>[0]) {
     logDir: launch.logs.dir,
     /** Limit of `stop`. */
     stopTimeoutMs: launch.realtimeStopTimeoutMs + launch.stopTimeoutMs + SERVERS_STOP_MS,
-    /** Resolves with a sentence when a required process can't be kept running. */
+    /** Resolves with a sentence when a required process fails for good. */
     failed: launch.failed,
     /**
      * Stops live connections, then the other services, then Redis, then PostgreSQL. Rejects with a

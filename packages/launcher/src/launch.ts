@@ -25,11 +25,11 @@ export type Launch = Awaited<ReturnType<typeof prepareLaunch>>;
 
 export interface RunningShape {
   /**
-   * Where other services call each: `host:port` for gRPC, a URL for Connect and gRPC-Web. Empty in
-   * one process.
+   * Addresses for other services: `host:port` for gRPC, a URL for Connect and gRPC-Web.
+   * Empty in one process.
    */
   readonly internal: Readonly<Record<string, { readonly grpc: string; readonly connect: string }>>;
-  /** Where each process serves its metrics; empty unless METRICS_PORT is set. */
+  /** Metrics URLs by process; empty unless METRICS_PORT is set. */
   readonly metrics: Readonly<Record<string, string>>;
 }
 
@@ -69,7 +69,7 @@ export async function prepareLaunch(given: Given) {
     /** Limit of a service's stop, uploads included. */
     stopTimeoutMs: settings.drainMs + Math.max(settings.uploadDeadlineMs, CALL_MS_MAX) + SERVICE_STOP_SLACK_MS,
     realtimeStopTimeoutMs: SOCKET_DRAIN_MS + SERVICE_STOP_SLACK_MS,
-    /** Called when a server or a service can't be kept running, which resolves `failed`. */
+    /** Called when a server or a service fails for good, which resolves `failed`. */
     onGiveUp,
     failed,
   };

@@ -65,7 +65,7 @@ describe('the log', () => {
     expect(await readFile(path, 'utf8')).toContain('afterwards');
   });
 
-  it('shows a line that is no JSON as it is', () => {
+  it('shows lines other than JSON unchanged', () => {
     expect(toReadable('plain\n')).toBe('plain');
   });
 });

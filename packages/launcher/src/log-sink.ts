@@ -30,7 +30,7 @@ export async function openLogSink(
     sync: false,
     minLength: 4_096,
     periodicFlush: 500,
-    // While the disk takes nothing, lines beyond this limit are dropped rather than memory filled.
+    // On a full disk, lines beyond this limit are dropped before memory fills.
     maxLength: 16 * 1024 * 1024,
   });
   let isBroken = false;

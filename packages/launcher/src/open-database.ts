@@ -8,7 +8,7 @@ import { waitUntil } from '@latchkey/embedded/process/wait-until';
 import { readConfig, urlSetting } from '@latchkey/kit/config/settings';
 import { z } from 'zod';
 
-/** How long a command waits for the database of a Latchkey that is starting or stopping. */
+/** Longest wait of a command for the database of a Latchkey that is starting or stopping. */
 const RUNNING_TIMEOUT_MS = 30_000;
 
 const settings = z.object({

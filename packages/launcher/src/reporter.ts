@@ -56,7 +56,7 @@ export function limitRepeats(emit: (line: string) => void, intervalMs: number): 
   };
 }
 
-/** Passes on so many lines a second, and counts the rest. */
+/** Passes on at most this many lines a second, and counts the rest. */
 export function limitRate(emit: (line: string) => void, linesPerSecondMax: number): (line: string) => void {
   let windowStart = Number.NEGATIVE_INFINITY;
   let count = 0;

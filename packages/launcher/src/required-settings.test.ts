@@ -74,7 +74,7 @@ it('a migration needs its database, and no secret of the service', { timeout: 60
   expect(result).toEqual({ status: 1, stdout: '', stderr: 'Wrong settings:\n  DATABASE_URL is required\n' });
 });
 
-it('a service lists its commands, and starts nothing with wrong arguments', { timeout: 60_000 }, () => {
+it('a service lists its commands, and does not start with wrong arguments', { timeout: 60_000 }, () => {
   const { status, stdout, stderr } = run('files', ['--help']);
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect(stdout.split('\n').flatMap((line) => /^ {2}([a-z-]+) {2}/.exec(line)?.[1] ?? [])).toEqual(['avatar-worker', 'migrate']);

@@ -56,7 +56,7 @@ export async function readSecrets(dataDir: string, objectsDir: string, settings:
   };
 }
 
-/** A new key would open nothing in the database, and hide that the old one is lost. */
+/** A new key could not open the database, and would hide that the old one is lost. */
 async function rejectLostKey(dataDir: string, stored: StoredSecrets | undefined, databaseUrl: string | undefined): Promise<void> {
   if (databaseUrl === undefined ? !(await hasPostgres(dataDir)) : !(await hasAccounts(databaseUrl))) return;
   const lost = `${secretsPath(dataDir)} ${stored ? 'holds no secretKey' : 'is missing'}`;

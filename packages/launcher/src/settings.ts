@@ -99,14 +99,14 @@ export function readSettings(env: NodeJS.ProcessEnv, shape: Shape) {
     HOST: settings.HOST ?? defaultHost(settings.PUBLIC_URL),
     signUpOpen: identity.SIGN_UP === 'open',
     hasDashboard: gateway.DASHBOARD === 'on',
-    /** How long an ordered stop waits for uploads at most. */
+    /** Longest wait of an ordered stop for uploads. */
     uploadDeadlineMs: files.UPLOAD_DEADLINE_SECONDS * 1_000,
-    /** How long it still takes requests before that. */
+    /** Time before that in which it still accepts requests. */
     drainMs: gateway.DRAIN_SECONDS * 1_000,
   };
 }
 
-/** What is set without effect: in one process, no service is called over the network. */
+/** Settings without effect: in one process, no service is called over the network. */
 export function settingsWithoutEffect(env: NodeJS.ProcessEnv, shape: Shape): string[] {
   return shape === 'standalone' ? ['MIGRATE_ON_START', ...TLS_FILES].filter((name) => env[name]) : [];
 }

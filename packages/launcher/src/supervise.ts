@@ -11,7 +11,7 @@ interface SuperviseOptions<T extends Supervisable> {
   onRestart: (line: string) => void;
   /** Called after each start that fails because a disk is full. These starts have no limit. */
   onDiskFull: (err: DiskFullError) => void;
-  /** Called once, when it can't be kept running. */
+  /** Called once, when the process fails for good. */
   onGiveUp: (line: string) => void;
   /** Failures in a row before that; 5 by default. */
   failuresMax?: number;

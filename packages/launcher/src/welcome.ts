@@ -2,13 +2,13 @@ import pc from 'picocolors';
 import type { Latchkey } from './latchkey.ts';
 import type { Shape } from './settings.ts';
 
-/** What the command line derives from the default of the base URL. */
+/** Realtime URL that the command line derives from the default of the base URL. */
 const DEFAULT_REALTIME_URL = 'ws://localhost:8081/api/v1/realtime';
 
 /** Printed once everything runs: the addresses, and a first call to paste. */
 export function welcome(latchkey: Latchkey, shape: Shape, seconds: string): string {
   const { publicUrl, realtimeUrl, signUpOpen, hasDashboard, dataDir, logDir, internal, metrics } = latchkey;
-  // Where other services call. Their credential is in secrets.json.
+  // Addresses for calls from other services. Their credential is in secrets.json.
   const callLines = Object.entries(internal).map(
     ([service, { grpc, connect }]) => `  ${service.padEnd(10)}  gRPC ${pc.cyan(grpc)}, Connect ${pc.cyan(connect)}\n`,
   );

@@ -97,7 +97,7 @@ describe('an upload that stalls', () => {
     expect(outcome(await upload(api, applicationId, 'stalled'))).toBe('200');
   });
 
-  it.each(['ends', 'is reset'])('and whose connection %s leaves nothing and soon frees the account', async (how) => {
+  it.each(['ends', 'is reset'])('and whose connection %s stores nothing and soon frees the account', async (how) => {
     const { api, applicationId } = await createUploader();
     const running = await startUpload(api, { applicationId, fileName: 'cut' });
     await running.send(new Uint8Array(1_000));
@@ -109,12 +109,11 @@ describe('an upload that stalls', () => {
   });
 });
 
-/** How a request of the next test ended. */
+/** Outcome of one request of the next test. */
 interface Sent {
   readonly sentAt: number;
   /** The status, or the code of the error. */
   readonly result: number | string;
-  /** Whether the connection had been used before. */
   readonly reused: boolean;
 }
 

@@ -71,7 +71,7 @@ it('the first frame has the state that REST shows', async () => {
   expect(client.frames[0]?.data).toEqual({ applicationId, name, status, version, lastSequence: '2', resumed: false });
 });
 
-it('what changed nothing, failed, or is another application’s is not received', async () => {
+it('clients receive no failed or empty change and none of another application', async () => {
   const client = await listen();
   const other = await createApplication(api);
   const { api: reader } = await createKey(owner, { scopes: ['applications:read'] });
@@ -120,7 +120,7 @@ it('a rotation of the socket key closes its clients with 4103 and no others; one
   expect(await rotate('socketKey')).toBe(200);
   const fresh = await listen(await readSocketKey(api, applicationId), '0');
   expect([await old.ended, await new LiveClient(realtimeUrl, socketKey).ended]).toEqual([4103, 401]);
-  // A third within the hour is refused, and changes nothing.
+  // A third rotation within the hour is rejected, and changes nothing.
   expect(await rotate('socketKey')).toBe(429);
   await set('version', 'after');
   await eventually(() => expect(fresh.received()).toEqual(['version_changed still here', 'version_changed after']), TIMEOUT);

@@ -118,6 +118,6 @@ describe('an upload is refused by its head, without being asked for its bytes,',
   });
 });
 
-it('all of this changed nothing', async () => {
+it('none of these requests changed anything', async () => {
   expect(await readState(owner, { keys: false })).toBe(state);
 });

@@ -18,7 +18,7 @@ const COUNTER = fileURLToPath(new URL('../instance/count-writes.mjs', import.met
 /** By process and peer, like `apps > PostgreSQL`. */
 type Counts = Readonly<Record<string, { readonly writes: number; readonly messages: number }>>;
 
-/** What the processes have written since their start. Other ports than `peers` are of services. */
+/** Bytes written by the processes since their start. Other ports than `peers` are of services. */
 async function readCounts(folder: string, peers: Readonly<Record<string, string>>): Promise<Counts> {
   const sums: Record<string, Counts[string]> = {};
   for (const file of (await readdir(folder)).filter((name) => name.endsWith('.json'))) {

@@ -12,7 +12,7 @@ export interface SendOptions {
   readonly query?: Readonly<Record<string, string>> | string;
   readonly body?: Body;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether a 5xx may be the answer, in tests of faults. */
+  /** True in tests of faults, where a 5xx is expected. */
   readonly mayFail?: boolean;
 }
 
@@ -27,7 +27,7 @@ export interface Answer {
   readonly message: string;
   // biome-ignore lint/suspicious/noExplicitAny: the OpenAPI document checks the data.
   readonly data: any;
-  /** Of get-files-table alone, what stands beside `data`. */
+  /** Top-level field of get-files-table. */
   readonly totalPages: number | undefined;
 }
 
@@ -97,7 +97,7 @@ const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 const DETAIL_PATH = /^(?:request|(?:body|query|params|header)(?:\.[\w.-]+)?)$/;
 
-/** Whether an error has the properties of its code; two codes have details (decisions 3). */
+/** True if an error has the properties of its code; two codes have details (decisions 3). */
 function isError(names: string, { code, details }: Record<string, unknown>): boolean {
   if (code !== 'VALIDATION_ERROR' && code !== 'bad_request') return names === 'success,code,message';
   if (names !== 'success,code,message,details' || !Array.isArray(details)) return false;

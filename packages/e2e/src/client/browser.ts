@@ -15,14 +15,14 @@ export const DESK = { width: 1_280, height: 800 };
 export const PHONE = { width: 360, height: 740 };
 
 export interface OpenOptions {
-  /** Whose session the browser has; none without. */
+  /** Owner of the browser's session; none without. */
   readonly owner?: Owner;
   /**
    * HTTP statuses of errors that the test causes, 0 for none: the browser reports each on its
    * console.
    */
   readonly statuses?: readonly number[];
-  /** What happens to the page before it loads. */
+  /** Preparation of the page before it loads. */
   readonly prepare?: (page: Page) => Promise<unknown>;
 }
 
@@ -35,7 +35,7 @@ async function launch(): Promise<BrowserContext> {
 }
 
 /**
- * A browser, whose tests have its cache in common and nothing else. Its pages fail their test when
+ * A browser whose tests share only its cache. Its pages fail their test when
  * the dashboard misbehaves.
  */
 export function useBrowser() {
@@ -88,7 +88,7 @@ function watch(page: Page, origins: readonly string[], statuses: readonly number
   return problems;
 }
 
-/** Checks the page with axe in light and dark, and that nothing is wider than the window. */
+/** Checks the page with axe in light and dark, and that no element is wider than the window. */
 export async function checkAccessibility(page: Page): Promise<void> {
   await page.emulateMedia({ colorScheme: 'light' });
   await check(page, new AxeBuilder({ page }));

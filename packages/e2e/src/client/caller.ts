@@ -4,7 +4,7 @@ import { Api } from './api.ts';
 import { listFiles } from './files.ts';
 import '../instance/provided.ts';
 
-/** Every scope there is (specification 5, decisions 5). */
+/** All scopes (specification 5, decisions 5). */
 export const SCOPES = [
   'applications:read',
   'applications:create',
@@ -39,7 +39,7 @@ export interface Key {
   readonly record: any;
 }
 
-/** What a key is made with; a key for everything unless something else is said. */
+/** Settings of a new key; without them it is unrestricted. */
 export interface KeyOptions {
   readonly name?: string;
   readonly scopes?: readonly Scope[];

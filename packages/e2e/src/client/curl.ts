@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { type Answer, type Api, checkAnswer } from './api.ts';
 import { UPLOAD } from './files.ts';
 
-/** How curl ended: with code 0 where it reports no error. */
+/** Result of curl: code 0 where it reports no error. */
 export interface CurlResult {
   readonly exitCode: number | null;
   readonly answer: Answer;

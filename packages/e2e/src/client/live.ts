@@ -23,7 +23,7 @@ const validators = readValidators();
 export class LiveClient {
   readonly ws: WebSocket;
   readonly frames: LiveFrame[] = [];
-  /** What was wrong with frames. */
+  /** Defects of frames. */
   readonly flaws: string[] = [];
   /** The close code, or the status of a refused upgrade; 0 without a connection. */
   readonly ended: Promise<number>;

@@ -22,7 +22,7 @@ export class OidcBrowser {
   readonly jar = new CookieJar();
   readonly #api: Api;
   readonly #issuer: OidcIssuer;
-  /** Where the issuer sends it back to. */
+  /** Redirect URI of the issuer. */
   #callback = `${OIDC}/callback`;
 
   /** @param session cookie of a session that it has already */
@@ -32,7 +32,7 @@ export class OidcBrowser {
     if (session !== undefined) this.jar.set('session', session.slice('session='.length));
   }
 
-  /** Begins a sign-in; the answer is no envelope where it succeeds. */
+  /** Begins a sign-in; a success has no envelope. */
   async start(issuer = 'corp'): Promise<Response> {
     const url = `${this.#api.baseUrl}${OIDC}/start?issuer=${issuer}`;
     const response = await fetch(url, { redirect: 'manual', headers: { cookie: this.jar.header(`${OIDC}/start`) } });

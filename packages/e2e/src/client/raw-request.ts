@@ -42,7 +42,7 @@ export function sendRaw(port: number, bytes: string | Buffer, options: RawOption
       if (parseAnswers(received).length >= answers) finish();
     });
     socket.on('close', finish);
-    // What came before a reset counts.
+    // Data before a reset counts.
     socket.on('error', () => undefined);
     socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
     if (end) socket.end();

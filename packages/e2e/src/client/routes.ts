@@ -2,15 +2,15 @@ import type { Api, SendOptions } from './api.ts';
 import { type Scope, unique } from './caller.ts';
 import { findFileId, upload } from './files.ts';
 
-/** A route of the specification, with a request that is valid. */
+/** A route of the REST interface, with a request that is valid. */
 export interface RouteCase {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   readonly path: string;
-  /** What a key needs; session-only routes have none. */
+  /** Scope that a key needs; session-only routes have none. */
   readonly scope?: Scope;
-  /** How the application is named, where one is. */
+  /** Part of the request that names the application, if any. */
   readonly names?: 'query' | 'body';
-  /** A valid request, which names nothing but the application. */
+  /** A valid request for the application. */
   request(applicationId: string): SendOptions;
   /** Creates what else the request has to name, for one that succeeds. */
   prepare?(api: Api, applicationId: string): Promise<SendOptions>;
@@ -42,7 +42,7 @@ function route(name: string, body?: () => object, scope?: Scope): RouteCase {
 const BYTES = { 'content-type': 'application/octet-stream' };
 const deletion = (fileId: string) => ({ body: { action: 'delete_file', fileId } });
 
-/** The routes that take a management key (specification 4). */
+/** Routes that accept a management key (specification 4). */
 export const KEY_ROUTES: readonly RouteCase[] = [
   route(`GET ${PANEL}/get-applications`, undefined, 'applications:read'),
   route(`POST ${PANEL}/create-application`, () => ({ name: 'An application' }), 'applications:create'),
@@ -84,10 +84,10 @@ export const KEY_ROUTES: readonly RouteCase[] = [
 /** The key routes that work on one application. */
 export const APPLICATION_ROUTES = KEY_ROUTES.filter(({ names }) => names !== undefined);
 
-/** What proves a wrong user, so that nothing is changed. */
+/** A wrong password: the request changes nothing. */
 const wrongProof = (more: object) => () => ({ password: 'not the password', ...more });
 
-/** The routes that take a session and nothing else (decisions 2). */
+/** Routes that accept only a session (decisions 2). */
 export const SESSION_ROUTES: readonly RouteCase[] = [
   route(`GET ${PANEL}/api-keys`),
   route(`POST ${PANEL}/api-keys`, () => ({ name: 'A key', scopes: ['applications:read'], allApplications: true })),

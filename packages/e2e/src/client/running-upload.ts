@@ -30,7 +30,7 @@ export async function startUpload(api: Api, target: UploadTarget): Promise<Runni
   return upload;
 }
 
-/** Sends the head of an upload, with `Expect: 100-continue`, and nothing of its body. */
+/** Sends the head of an upload, with `Expect: 100-continue`, and no byte of its body. */
 export function openUpload(api: Api, { applicationId, fileName, headers }: UploadTarget): RunningUpload {
   const url = `${api.baseUrl}${UPLOAD}?${new URLSearchParams({ applicationId, fileName })}`;
   const req = request(url, {

@@ -1,4 +1,4 @@
-/** What processes serve as metrics, merged. */
+/** Merged metrics of several processes. */
 export interface Scrape {
   /** The type of each metric, those without a value included. */
   readonly types: ReadonlyMap<string, string>;

@@ -12,7 +12,7 @@ import { setSetting } from '../client/live.ts';
 const WRITES = process.env.LATCHKEY_SCREENSHOTS === 'write';
 const IMAGES = new URL('../../../../docs/images/', import.meta.url);
 const STRUCTURE = new URL('structure.yaml', IMAGES);
-/** What makes up a page, without days and the texts of rows, which have ids and times. */
+/** Parts of a page, without days and the texts of rows, which have ids and times. */
 const PARTS =
   /^(?!.*, 20\d\d") *- '?(navigation|heading|region|table|columnheader|list|button|link|textbox|searchbox|combobox|switch|meter|img)\b/;
 

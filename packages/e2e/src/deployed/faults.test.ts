@@ -11,7 +11,7 @@ const SEED = Number(process.env.FAULT_SEED ?? randomInt(2 ** 31));
  * ones; FAULT_SEED repeats one.
  */
 it.runIf(inject('latchkeyInstance').shape === 'deployed')(
-  `what was answered holds and nothing is left over after everything is killed (FAULT_SEED=${SEED})`,
+  `successful requests keep their effect and no remains stay after everything is killed (FAULT_SEED=${SEED})`,
   async () => {
     const faults = ({ faults: all }: Awaited<ReturnType<typeof startStandaloneTarget>>) => all.slice(0, 1);
     expect(await playGame(startStandaloneTarget(), { seed: SEED, faults, holdMs: 0 })).toEqual({ 'everything killed': [] });

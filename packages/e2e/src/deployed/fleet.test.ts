@@ -30,14 +30,14 @@ const SIGN_INS = 10;
 const UPLOADS = 6;
 const SERVICES = Object.keys(RPC_SERVICES) as Array<keyof typeof RPC_SERVICES>;
 const REFUSED = `${status.UNAUTHENTICATED} a service credential is required`;
-/** How no call may end, whatever its request. */
+/** Statuses with which no call may end. */
 const DEFECTS: readonly number[] = [status.UNKNOWN, status.INTERNAL, status.UNIMPLEMENTED];
 const CREDENTIAL = `Bearer ${SERVICE_CREDENTIAL}`;
 const APPLICATIONS = '/api/v1/panel/get-applications';
 
 const settingsOf = (api: Api, applicationId: string) => api.get('/api/v1/panel/get-application-settings', { applicationId });
 
-/** What one process allows or refuses, the other does too, exactly (R5, S7). */
+/** Limits and revocations of one process apply in the other immediately (R5, S7). */
 describe('two gateways over two of each service, with TLS', () => {
   let fleet: Fleet;
   let authority: TestAuthority;
@@ -210,7 +210,7 @@ describe('two gateways over two of each service, with TLS', () => {
     expect(Number.parseInt(refused, 10)).toBe(status.UNAVAILABLE);
   });
 
-  it('answer nothing else over HTTP but probes', async () => {
+  it('answer only probes over HTTP', async () => {
     const ask = (service: keyof typeof RPC_SERVICES, method: string, path: string) =>
       new Promise<number | undefined>((resolve, reject) => {
         const req = request(fleet.process(service).url + path, { method, ...tls, agent: false });

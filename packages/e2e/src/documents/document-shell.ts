@@ -29,7 +29,7 @@ export interface DocumentShell {
   run(script: string): Promise<string>;
   /** Runs commands that do not end, until they have printed this. */
   runUntil(script: string, printed: RegExp): Promise<void>;
-  /** How the programs that are not installed were called, a line each. */
+  /** Command lines of the programs that are not installed. */
   readOtherCalls(): Promise<readonly string[]>;
   stop(): Promise<void>;
 }

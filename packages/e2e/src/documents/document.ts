@@ -9,7 +9,7 @@ export interface ObjectSchema {
   readonly anyOf?: readonly ObjectSchema[];
 }
 
-/** What may be sent or answered in one media type. */
+/** Content of a request or response in one media type. */
 export interface Media<Schema = object> {
   readonly schema: Schema;
   readonly examples?: Readonly<Record<string, { readonly value?: unknown }>>;

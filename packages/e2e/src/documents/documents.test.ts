@@ -22,7 +22,7 @@ it.each(blocks)('the commands of %s are valid shell, and name npm scripts and fi
   expect(named.filter((name) => !(name in npmScripts))).toEqual([]);
   const paths = [...script.matchAll(/\b(?:deploy|services|examples|packages)\/[\w./-]+\.[a-z]+/g)].map(([path]) => path);
   expect(paths.filter((path) => !path.includes('production') && !existsSync(join(ROOT, path)))).toEqual([]);
-  // The system may have an older Node.js. A container has nothing but the right one.
+  // The system may have an older Node.js; a container has only the right one.
   const lines = script.split('\n').filter((line) => !/docker|container/.test(line));
   const nodes = lines.flatMap((line) => [...line.matchAll(/([\w./]*\bnode) [a-z]\S*\.ts\b/g)].map(([, node]) => node));
   expect(nodes.filter((node) => node !== 'node_modules/.bin/node')).toEqual([]);

@@ -4,13 +4,13 @@ import { programEnv } from '@latchkey/testkit/program-env';
 import { expect, it } from 'vitest';
 
 const EXAMPLE = fileURLToPath(import.meta.resolve('@latchkey/examples/grpc/download-url.ts'));
-// Nothing listens there.
+// Closed ports.
 const ADDRESSES = { LATCHKEY_APPS: '127.0.0.1:1', LATCHKEY_FILES: '127.0.0.1:1' };
 const [CA, CERT, KEY] = ['CA', 'CERT', 'KEY'].map((name) => ({ [`LATCHKEY_TLS_${name}`]: '/nowhere.pem' }));
 
 it.each([
   [
-    'an address where nothing answers',
+    'an address without a server',
     {},
     1,
     /^There is no answer from 127\.0\.0\.1:1: .*ECONNREFUSED.* \(request [0-9a-f-]{36}\)\n$/,

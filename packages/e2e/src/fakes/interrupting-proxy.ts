@@ -8,7 +8,7 @@ export interface Interruption {
   readonly when: 'before' | 'during' | 'after';
 }
 
-/** Forwards requests until one is interrupted, then none, as if their client had been killed. */
+/** Forwards requests until one is interrupted, then no more, as if their client had been killed. */
 export async function startInterruptingProxy(targetUrl: string) {
   let interruption: Interruption | undefined;
   let writes = 0;
@@ -22,7 +22,7 @@ export async function startInterruptingProxy(targetUrl: string) {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    /** Begins anew; undefined interrupts nothing. */
+    /** Begins anew; undefined forwards every request. */
     arm(next: Interruption | undefined) {
       [interruption, writes, isCut] = [next, 0, false];
     },

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import Provider, { type AccountClaims, type Configuration } from 'oidc-provider';
 import { CookieJar } from '../client/cookie-jar.ts';
 
-/** Where instances are reached: constant, so that the issuer knows it before they start. */
+/** Public URL of instances: constant, so that the issuer knows it before they start. */
 export const PUBLIC_URL = 'https://latchkey.test';
 const REDIRECT_URI = `${PUBLIC_URL}/api/v1/auth/oidc/callback`;
 const CLIENT_SECRET = 'a-client-secret-that-must-stay-here';

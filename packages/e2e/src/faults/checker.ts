@@ -9,7 +9,7 @@ import { isLost, type Outcome, send, Violation } from './request.ts';
 import { ALLOWANCE, type Fault } from './target.ts';
 import type { Sample, World } from './world.ts';
 
-/** Longest Retry-After, and how long after a repair errors may go on (R9). */
+/** Longest Retry-After, and longest time of errors after a repair (R9). */
 const WAIT_MS_MAX = 10_000;
 const RECOVERY_MS_MAX = 10_000;
 /** The second removal of a failed upload is due after 60 s, and sweepers run every 30 s. */
@@ -18,7 +18,7 @@ const HEARD_MS_MAX = 10_000;
 const USAGE_INTERVAL_MS = 30;
 const RETRIES_MAX = 4;
 
-/** What responses and sockets were promised during a fault and were not (R6, R8, R9, R11). */
+/** Promises broken by responses and sockets during a fault (R6, R8, R9, R11). */
 export function findBreaches(
   world: World,
   fault: Fault,
@@ -59,7 +59,7 @@ export function findBreaches(
   ];
 }
 
-/** Checks again and again that no account has more than it may, not even for a moment (R4). */
+/** Checks repeatedly that no account ever exceeds its limits (R4). */
 export async function watchUsage({ target, accounts }: World, signal: AbortSignal): Promise<void> {
   let database: Client | undefined;
   while (!signal.aborted) {

@@ -55,7 +55,7 @@ async function wire({ name, port, env }: Wiring, links: Map<string, Link>): Prom
   return { name, port: Number(new URL(inward.url).port), env: { ...env, ...Object.fromEntries(proxied) } };
 }
 
-/** A frozen process answers nothing; one that is cut off still answers its probes. */
+/** A frozen process answers no request; one that is cut off still answers its probes. */
 function faultsOf(one: FleetProcess, { inward, outward }: Link): Fault[] {
   const proxies = [inward, ...outward];
   const costs = one.service === 'gateway' ? 'anything' : 'errors';

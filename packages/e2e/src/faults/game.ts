@@ -8,7 +8,7 @@ import { RevocationWatch } from './revocations.ts';
 import type { Fault, Target } from './target.ts';
 import { KINDS, SESSIONS, START_MS_MAX, World } from './world.ts';
 
-/** How long all must go well before the requests stop. */
+/** Time without errors before the requests stop. */
 const WELL_MS = 2_000;
 
 /**

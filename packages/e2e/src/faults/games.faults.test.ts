@@ -12,7 +12,7 @@ const { shape } = inject('latchkeyInstance');
 const SEED = Number(process.env.FAULT_SEED ?? randomInt(2 ** 31));
 const TIMEOUT_MS = 900_000;
 
-/** Plays all faults, or those chosen, and expects that none broke a promise. */
+/** Plays all or the chosen faults, and expects that every promise held. */
 async function expectHeld(starting: Promise<Target>, choose = (all: readonly Fault[], _random: SeededRandom) => all) {
   const results = await playGame(starting, { seed: SEED, holdMs: 2_500, faults: ({ faults }, random) => choose(faults, random) });
   expect(Object.keys(results).length).toBeGreaterThan(0);

@@ -23,12 +23,12 @@ export interface StoreView {
   read(key: string): Promise<Readable | undefined>;
 }
 
-/** What the files service stores. */
+/** Rows and objects of the files service. */
 export interface Holdings {
   readonly rows: readonly Row[];
   /** Accounts by how many avatar images they have. */
   readonly images: ReadonlyMap<string, number>;
-  /** Where rows, objects, intents and counters disagree. */
+  /** Contradictions between rows, objects, intents and counters. */
   readonly disagreements: readonly string[];
 }
 

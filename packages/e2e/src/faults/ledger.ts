@@ -15,7 +15,7 @@ export interface Entry {
   readonly byteSize: number;
   readonly checksum: string;
   state: State;
-  /** Whether a request about it is running. */
+  /** True while a request about it is running. */
   busy: boolean;
 }
 

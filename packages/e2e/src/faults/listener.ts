@@ -5,7 +5,7 @@ const RECONNECT_MS = 250;
 
 /** A client of an application that reconnects after every close and resumes. */
 export class Listener {
-  /** When each version was received first. */
+  /** Time of the first receipt, by version. */
   readonly received = new Map<string, number>();
   /** Gaps, invalid frames and connections that could not be resumed. */
   readonly flaws: string[] = [];

@@ -12,7 +12,7 @@ const settings = z.object({
   FAULT_MINUTES: integerSetting(1, 100_000).default(10),
   /** Plays the game of this seed alone. */
   FAULT_SEED: integerSetting(0, SEED_MAX).optional(),
-  /** How long each fault lasts. */
+  /** Length of each fault. */
   FAULT_SECONDS: integerSetting(1, 600).default(4),
   /** Only faults whose name contains it. */
   FAULT_NAME: z.string().default(''),

@@ -8,7 +8,7 @@ export class Violation extends Error {
   override readonly name = 'Violation';
 }
 
-/** How far a body gets before its sender goes away; the last is for chunked bodies. */
+/** Part of a body that is sent before its sender goes away; the last is for chunked bodies. */
 export const CUTS = ['nothing', 'half', 'all but a byte', 'all but the end mark'] as const;
 
 export interface Cut {
@@ -33,7 +33,7 @@ export interface FaultRequest {
 /** No response came. */
 export interface Lost {
   readonly lost: string;
-  /** Whether the server may have received the whole request. Otherwise it must have no effect. */
+  /** True if the server may have received the whole request. Otherwise it must have no effect. */
   readonly wasWhole: boolean;
 }
 
@@ -44,7 +44,7 @@ const RESPONSE_MS_MAX = 40_000;
 
 export const isLost = (outcome: Outcome): outcome is Lost => 'lost' in outcome;
 
-/** Whether a request may have had its effect: an error of the server may follow the commit too. */
+/** True if a request may have had its effect: an error of the server may follow the commit too. */
 export const isInDoubt = (outcome: Outcome): boolean => (isLost(outcome) ? outcome.wasWhole : outcome.status >= 500);
 
 export function describeOutcome(outcome: Outcome): string {

@@ -10,9 +10,9 @@ const PAUSE_MS = 300;
 const CODES = ['api_key_revoked'];
 const REFUSED = '401 api_key_revoked';
 
-/** Shows revoked keys to every gateway all the time, and revokes one during the fault (R5). */
+/** Sends revoked keys to every gateway all the time, and revokes one during the fault (R5). */
 export class RevocationWatch {
-  /** Where a revoked key was accepted. */
+  /** Requests that accepted a revoked key. */
   readonly flaws: string[] = [];
   readonly #world: World;
   readonly #before: Key;

@@ -11,7 +11,7 @@ import { processesOn } from '../instance/processes-on.ts';
 import { type StoreView, viewOfDisk } from './holdings.ts';
 import { type Fault, SETTINGS, STORE_ERROR_MS_MAX, type Target } from './target.ts';
 
-/** Where files are stored, and the faults of that store; the data folder's disk unless given. */
+/** Store of files, and its faults; the data folder's disk unless given. */
 export interface OwnStore {
   readonly env: NodeJS.ProcessEnv;
   readonly store: StoreView;

@@ -12,7 +12,7 @@ export interface Fault {
   readonly costs: Cost;
   /** Longest time to an error, in milliseconds. */
   readonly errorMsMax?: number;
-  /** Whether sockets are closed in good order, with 1001. */
+  /** True if sockets are closed in good order, with 1001. */
   readonly closesSockets?: boolean;
   readonly breakIt: () => unknown;
   readonly repair: () => unknown;
@@ -27,9 +27,9 @@ export interface Target {
   readonly faults: readonly Fault[];
   readonly store: StoreView;
   databaseUrl(): Promise<string>;
-  /** Whether every process runs and is ready. */
+  /** True if every process runs and is ready. */
   isReady(): Promise<boolean>;
-  /** What it printed last. */
+  /** Last output of the process. */
   output(): string;
   stop(): Promise<void>;
 }

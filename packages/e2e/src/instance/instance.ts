@@ -20,15 +20,15 @@ export const GENEROUS_LIMITS = {
   UPLOAD_ATTEMPTS_PER_MINUTE: '1000000',
 };
 
-/** What services show each other in the instances of tests. */
+/** Credential of calls between the services of test instances. */
 export const SERVICE_CREDENTIAL = 'a-credential-of-the-end-to-end-tests';
 
-/** What an instance runs on. */
+/** Servers and settings of an instance. */
 export interface InstanceOptions {
   readonly shape: Shape;
   readonly databaseUrl: string;
   readonly redisUrl: string;
-  /** Settings beside the servers and the port; limits are generous unless set here. */
+  /** Settings besides the servers and the port; limits are generous unless set here. */
   readonly env?: NodeJS.ProcessEnv;
 }
 
@@ -37,7 +37,6 @@ export interface Instance {
   readonly shape: Shape;
   readonly baseUrl: string;
   readonly port: number;
-  /** Where live connections are opened. */
   readonly realtimeUrl: string;
   /** Pid of the process that was started; in the deployed shape the services are children of it. */
   readonly pid: number;
@@ -46,9 +45,9 @@ export interface Instance {
   readonly logDir: string;
   /** Folder of the files on disk. */
   readonly objectsDir: string;
-  /** Where the files service answers other services; undefined where they call it directly. */
+  /** URL of the files service for other services; undefined in one process. */
   readonly filesUrl: string | undefined;
-  /** Where each process serves its metrics; none unless METRICS_PORT is set. */
+  /** Metrics URLs of the processes; none unless METRICS_PORT is set. */
   readonly metricsUrls: readonly string[];
   /** Sends SIGTERM and resolves when all has stopped. */
   stop(): Promise<void>;
@@ -98,7 +97,7 @@ export async function startInstance(options: InstanceOptions): Promise<Instance>
   };
 }
 
-/** Whether the launcher says that all runs, and all answers. */
+/** True if the launcher reports a complete start, and every service answers. */
 async function isReady({ recentLines }: ServerProcess, baseUrl: string): Promise<boolean> {
   if (!recentLines().includes('Ctrl-C stops it.')) return false;
   return (await fetch(`${baseUrl}/readyz`, { signal: AbortSignal.timeout(2_000) })).ok;

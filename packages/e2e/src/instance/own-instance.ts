@@ -5,7 +5,7 @@ import { Api } from '../client/api.ts';
 import { type Instance, startInstance } from './instance.ts';
 import './provided.ts';
 
-/** What an instance of a test's own may have otherwise. */
+/** Options of an instance for one test. */
 export interface OwnInstanceOptions {
   readonly env?: NodeJS.ProcessEnv;
   /** Stands in for the servers of the run, such as a proxy before them. */

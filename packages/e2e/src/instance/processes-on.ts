@@ -12,7 +12,7 @@ export function processesOn(dataDir: string): Array<[name: string, pid: number]>
       if (program.endsWith('/postgres')) return [['postgres', pid]];
       return program.includes('redis-server') || program.includes('valkey-server') ? [['redis', pid]] : [];
     });
-  // What PostgreSQL has just forked goes by the same name for a moment.
+  // A process that PostgreSQL has just forked has the same name for a moment.
   const pids = new Set(found.map(([, pid]) => pid));
   return found.filter(([, pid]) => !pids.has(parentOf(pid) ?? 0));
 }

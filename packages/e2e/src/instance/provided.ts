@@ -8,7 +8,7 @@ export interface SharedInstance {
   readonly realtimeUrl: string;
   readonly logDir: string;
   readonly objectsDir: string;
-  /** What the instance sends its traces to; see `OtlpReader`. */
+  /** Traces endpoint of the instance; see `OtlpReader`. */
   readonly tracesUrl: string;
   /** Folder of the mails that the instance sent; see `waitForMail`. */
   readonly mailDir: string;

@@ -20,7 +20,7 @@ export function readDatabase(url: string): Promise<string> {
   });
 }
 
-/** How each type of Redis value is read whole. */
+/** Commands that read each type of Redis value whole. */
 const READERS: Readonly<Record<string, (redis: Redis, key: string) => Promise<unknown>>> = {
   string: (redis, key) => redis.get(key),
   hash: (redis, key) => redis.hgetall(key),
@@ -72,5 +72,5 @@ export function formsOf(secret: string | Buffer): string[] {
   return forms;
 }
 
-/** Whether a text holds six digits that are not a part of a longer number. */
+/** True if a text holds six digits that are not a part of a longer number. */
 export const holdsCode = (text: string, code: string): boolean => new RegExp(`(?<![\\d.])${code}(?![\\d.])`).test(text);

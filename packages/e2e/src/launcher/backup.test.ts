@@ -50,7 +50,7 @@ async function readRows(dataDir: string): Promise<string[]> {
   return rows.map(({ display_name, checksum }) => `${display_name} ${checksum.toString('hex')}`).sort();
 }
 
-it('a backup beside a running Latchkey restores to one moment, and is the only one that runs', { timeout: 120_000 }, async () => {
+it('a backup of a running Latchkey restores to one moment, and is the only one that runs', { timeout: 120_000 }, async () => {
   const [source, path, restored] = [join(dir, 'source'), join(dir, 'backup.tar'), join(dir, 'restored')];
   const env = { DATA_DIR: source, PORT: '0', REALTIME_PORT: '0', HOST: '127.0.0.1', ...GENEROUS_LIMITS };
   const launched = launch(env);
@@ -153,7 +153,7 @@ it('no deletion commits while a backup ends, and an object in the snapshot outli
   expect((await stat(snapshot.pathOf('application/file'))).size).toBe(5);
 });
 
-it('the commands reject what they do not cover, and change nothing', { timeout: 60_000 }, async () => {
+it('the commands reject unsupported data and change nothing', { timeout: 60_000 }, async () => {
   await expect(run(backUp, dir, join(dir, 'backup'))).rejects.toThrow('no database in');
   await expect(run(restore, join(dir, 'new'), join(dir, 'backup'))).rejects.toThrow('no backup at');
   await expect(run(restore, join(dir, 'new'), dir)).rejects.toThrow('no manifest.json');

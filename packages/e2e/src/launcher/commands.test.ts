@@ -69,7 +69,7 @@ async function openAccounts(env: NodeJS.ProcessEnv = {}) {
   return { ...target, notes };
 }
 
-describe('beside a Latchkey that runs', () => {
+describe('with a running Latchkey', () => {
   it('the commands use its PostgreSQL, its secret and its Redis, and leave them alone', async () => {
     const { config, listeners, notes, close } = await openAccounts();
     await close();

@@ -127,7 +127,7 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 120_000 
     expect(processesOn(dir.path)).toEqual([]);
   }
 
-  it('stops an unfinished start when told to', async () => {
+  it('stops an unfinished start on request', async () => {
     const one = start();
     await eventually(() => processesOn(dir.path).length > 0, PATIENCE);
     one.signal('SIGINT');

@@ -26,7 +26,7 @@ async function rejectedStart(env: NodeJS.ProcessEnv = {}): Promise<string> {
   return (err as StartError).message;
 }
 
-it('a start beside a database never replaces a lost secrets.json or secretKey', async () => {
+it('a start with a database never replaces a lost secrets.json or secretKey', async () => {
   await mkdir(inDir('postgres', 'data'), { recursive: true });
   expect(await rejectedStart()).toBe(
     `${inDir('secrets.json')} is missing, and the database in ${inDir('postgres', 'data')} was written with its secretKey. ` +
@@ -50,7 +50,7 @@ it('a start never creates a secretKey for a database of DATABASE_URL that has ac
 });
 
 it.each(['', 'null', '{"secretKey": 7}', '{"secretKey": "hidden"}'])(
-  'a start names a damaged secrets.json, and repeats nothing of it: %s',
+  'a start names a damaged secrets.json, and repeats no part of it: %s',
   async (text) => {
     await writeFile(inDir('secrets.json'), text);
     const message = await rejectedStart();
@@ -62,7 +62,7 @@ it.each(['', 'null', '{"secretKey": 7}', '{"secretKey": "hidden"}'])(
 );
 
 it.each([['redis'], ['files', 'objects']])(
-  'a start rejects an empty database beside the data of an earlier run: %s',
+  'a start rejects an empty database with the data of an earlier run: %s',
   async (...names) => {
     const found = inDir(...names);
     await mkdir(found, { recursive: true });

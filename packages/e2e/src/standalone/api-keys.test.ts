@@ -24,7 +24,7 @@ describe('a new key', () => {
     expect(await (await signUp()).session.post(PATH, { ...valid, ...given })).toMatchObject({ status: 200, data: expected });
   });
 
-  it('may have nothing else', async () => {
+  it('rejects all other settings', async () => {
     const before = await readState(owner);
     const some = (applicationIds?: unknown) => ({ allApplications: false, applicationIds });
     const bad = [
@@ -84,7 +84,7 @@ it('an owner sees when and from where a key was last used', async () => {
   expect(record.lastUsedAt >= before).toBe(true);
 });
 
-it('a restricted key sees its applications alone, creates none, and loses a deleted one without becoming open', async () => {
+it('a restricted key sees only its applications, creates none, and stays restricted when one is deleted', async () => {
   const { session } = await signUp();
   const [first, second, stays] = [
     await createApplication(session),

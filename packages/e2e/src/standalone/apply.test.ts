@@ -184,7 +184,7 @@ function countWrites({ changes }: Plan): number {
   const writesOfFile = { create: 1, replace: 3, delete: 1 };
   return changes.reduce((sum, { action, settings, levels, files }) => {
     const own = (action === 'change' ? 0 : 1) + settings.length + (levels ? 1 : 0);
-    // What an earlier run uploaded takes no upload, and one that is only renamed takes one write.
+    // Files of an earlier run need no upload, and renamed ones need one write.
     return sum + own + files.reduce((total, file) => total + writesOfFile[file.action] - (file.stagedId && file.id ? 1 : 0), 0);
   }, 0);
 }

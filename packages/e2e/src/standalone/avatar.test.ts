@@ -35,7 +35,7 @@ describe('an avatar', () => {
     for (const url of [second.data.avatarUrl, AVATAR]) expect((await getAvatar(session, url)).status).toBe(200);
   });
 
-  it('is removed, also where there is none', async () => {
+  it('is removed, also where none exists', async () => {
     const { session } = await signUp();
     const { data } = await uploadAvatar(session, png);
     for (const _time of [1, 2]) {
@@ -103,7 +103,7 @@ describe('an upload', () => {
     expect(await send(webp, { 'content-encoding': 'gzip' })).toBe('415 VALIDATION_ERROR');
   });
 
-  it('of more than 3 MiB is refused without being asked for, or while it is read', async () => {
+  it('of more than 3 MiB is rejected before or while it is read', async () => {
     const large = Buffer.alloc(3 * MIB + 1);
     const lines = Object.entries(owner.session.headers).map(([name, value]) => `${name}: ${value}`);
     const head = (...more: string[]) =>
@@ -125,7 +125,7 @@ describe('an upload', () => {
       expect(outcome(await uploadAvatar(owner.session, await plain(side, side).png().toBuffer()))).toBe(expected);
   });
 
-  it('is refused where it is no still picture, or breaks off, and changes nothing', async () => {
+  it('is rejected unless it is a whole still picture, and changes nothing', async () => {
     const { session } = await signUp();
     const { data } = await uploadAvatar(session, png);
     const polyglot = Buffer.concat([await plain(9, 9).jpeg().toBuffer(), Buffer.from('<html><script>1</script>')]);

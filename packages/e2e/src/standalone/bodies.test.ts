@@ -84,11 +84,11 @@ describe.each(routes.map((route, index) => [nameOf(route), route, index] as cons
   };
   const valid = () => route.request(applicationId).body as Record<string, unknown>;
 
-  it('refuses what is no JSON object', async () => {
+  it('rejects bodies other than a JSON object', async () => {
     for (const body of someOf(BAD_BODIES, index, 4)) await refuse(body);
   });
 
-  it('refuses each property that is missing or of another type', async () => {
+  it('rejects each property that is missing or of another type', async () => {
     const schemas = await documented();
     for (const name of Object.keys(valid())) {
       expect(schemas.some(({ properties = {} }) => name in properties)).toBe(true);
@@ -102,7 +102,7 @@ describe.each(routes.map((route, index) => [nameOf(route), route, index] as cons
     }
   });
 
-  it('refuses properties that it does not know, and those that are given twice', async () => {
+  it('rejects unknown and duplicate properties', async () => {
     for (const name of someOf(UNKNOWN_NAMES, index, 2)) await refuse({ ...valid(), [name]: 'x' }, name);
     const text = JSON.stringify(valid());
     for (const name of ['__proto__', String.raw`\u005f_proto__`])
@@ -113,7 +113,7 @@ describe.each(routes.map((route, index) => [nameOf(route), route, index] as cons
     await refuse(text.replace('{', `{"${escaped}":1,`), 'twice, once escaped');
   });
 
-  it('refuses another content type, or none, and more than 64 KiB', async () => {
+  it('rejects another or a missing content type, and more than 64 KiB', async () => {
     const text = JSON.stringify(valid());
     for (const type of someOf(BAD_TYPES, index, 1)) await refuse(text, type, 415, { 'content-type': type });
     await refuse(new Uint8Array(Buffer.from(text)), 'none', 415, { 'content-type': '' });
@@ -122,7 +122,7 @@ describe.each(routes.map((route, index) => [nameOf(route), route, index] as cons
   });
 });
 
-it('all of this changed nothing', async () => {
+it('none of these requests changed anything', async () => {
   expect(await readState(owner)).toBe(state);
 });
 
@@ -135,7 +135,7 @@ it('a body of exactly 64 KiB may have any white space, a byte order mark, a char
   }
 });
 
-it('a route without a body takes none or an empty object', async () => {
+it('a route without a body accepts an absent body or an empty object', async () => {
   const { session } = await signUp();
   const path = '/api/v1/auth/sign-out';
   for (const body of [{ anything: 1 }, '[]', '[1]', 'null', '1', '{', '{"__proto__":1}'])
@@ -147,7 +147,7 @@ it('a route without a body takes none or an empty object', async () => {
   expect((await (await signUp()).session.post(path)).status).toBe(200);
 });
 
-it('names, versions and license levels are stored normalised, and others are refused', async () => {
+it('names, versions and license levels are stored normalised, and others are rejected', async () => {
   const { session } = await signUp();
   const create = (name: string) => session.post(CREATE, { name });
   expect((await create(' \u202ecafe\u0301\0 \u200bbar\n')).headers.get('location')).toMatch(/applicationId=[0-9a-f-]{36}$/);

@@ -53,7 +53,7 @@ describe('the packed client, in an empty project,', () => {
       const describe = (event: LiveEvent) => event.type === 'latchkey.application.version_changed' && event.data.previousVersion;
       const isLimit = (err: unknown) => err instanceof LatchkeyError && err.code === 'rate_limit_reached';
       const retryable = (err: unknown) => err instanceof ConnectionError || isLimit(err);
-      // @ts-expect-error There is no such status.
+      // @ts-expect-error An unknown status.
       await latchkey.applications.update('1', { status: 'gone' });
       export { describe, first, online, retryable };`,
     );
@@ -141,7 +141,7 @@ describe.skipIf(executablePath === undefined)('the packed client, in a browser,'
     await page.context().setOffline(true);
     await setSetting(owner.session, applicationId, 'version', '1.1');
     await setSetting(owner.session, applicationId, 'status', 'paused');
-    // Only a connected browser is told of a deletion: it cannot see why a handshake is rejected.
+    // Only a connected browser learns of a deletion: a rejected handshake has no reason.
     const reconnects = page.waitForEvent('websocket');
     await page.context().setOffline(false);
     await reconnects;

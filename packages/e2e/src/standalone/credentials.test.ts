@@ -9,7 +9,7 @@ import { KEY_ROUTES, nameOf, type RouteCase, SESSION_ROUTES } from '../client/ro
 import { readDocument } from '../documents/document.ts';
 import { SERVICE_CREDENTIAL } from '../instance/instance.ts';
 
-/** Every route with every credential that it refuses (specification 5, decisions 2). */
+/** Every route with every credential that it rejects (specification 5, decisions 2). */
 let owner: Owner;
 let key: Key;
 let revoked: Key;
@@ -40,7 +40,6 @@ const send = (api: Api, route: RouteCase, headers: Record<string, string> = {}):
 };
 const cases = (routes: readonly RouteCase[]) => routes.map((route) => [nameOf(route), route] as const);
 
-/** Cookies that are no valid session. */
 function invalidCookies(): string[] {
   const token = owner.cookie.slice('session='.length);
   const tokens = ['', 'abc', 'a'.repeat(43), 'a'.repeat(4_000), token.toUpperCase(), token.slice(0, -1), `${token}a`];
@@ -48,7 +47,7 @@ function invalidCookies(): string[] {
   return [ended.cookie, ...[...tokens, ...others].map((text) => `session=${text}`)];
 }
 
-/** `Authorization` values that are no valid key. */
+/** Invalid `Authorization` values. */
 function invalidValues(): string[] {
   const { text, record } = key;
   const token = owner.cookie.slice('session='.length);
@@ -82,7 +81,7 @@ async function expectSessionInvalid(route: RouteCase, cookies = [ended.cookie]):
   }
 }
 
-it('refuses every value that is no valid key or session', async () => {
+it('rejects every invalid key and session', async () => {
   const [route] = KEY_ROUTES as [RouteCase];
   for (const authorization of invalidValues())
     expect(outcome(await send(sharedApi(), route, { authorization })), authorization).toBe('401 api_key_invalid');
@@ -90,19 +89,19 @@ it('refuses every value that is no valid key or session', async () => {
 });
 
 describe.each(cases(KEY_ROUTES))('%s', (_name, route) => {
-  it('refuses a request without a valid key or session', async () => {
+  it('rejects a request without a valid key or session', async () => {
     expect(outcome(await send(sharedApi(), route))).toBe('401 api_key_invalid');
     await expectSessionInvalid(route);
   });
 
-  it('refuses two Authorization headers, even with one valid key', async () => {
+  it('rejects two Authorization headers, even with one valid key', async () => {
     const line = `Authorization: Bearer ${key.text}\r\n`;
     const head = `${route.method} ${route.path} HTTP/1.1\r\nHost: x\r\n${line}${line}\r\n`;
     const [answer] = await sendRaw(inject('latchkeyInstance').port, head);
     expect([answer?.status, JSON.parse(answer?.text ?? '').code]).toEqual([401, 'api_key_invalid']);
   });
 
-  it('reports a revoked key, an expired one and a missing scope, and ignores a cookie beside a key', async () => {
+  it('reports a revoked key, an expired one and a missing scope, and ignores a cookie sent with a key', async () => {
     const { cookie, csrfToken } = owner;
     const session = { cookie, 'x-csrf-token': csrfToken };
     expect(outcome(await send(revoked.api, route, session))).toBe('401 api_key_revoked');
@@ -119,7 +118,7 @@ describe.each(cases(SESSION_ROUTES))('%s', (_name, route) => {
     await expectSessionInvalid(route);
   });
 
-  it('answers session_required to a valid key alone, also beside a valid session', async () => {
+  it('answers session_required to a valid key alone, also with a valid session', async () => {
     const session = { cookie: owner.cookie, 'x-csrf-token': owner.csrfToken };
     for (const beside of [{}, session] as Array<Record<string, string>>) {
       expect(outcome(await send(key.api, route, beside))).toBe('403 session_required');
@@ -133,7 +132,7 @@ describe.each(cases(SESSION_ROUTES))('%s', (_name, route) => {
   });
 });
 
-it('all of this changed nothing', async () => {
+it('none of these requests changed anything', async () => {
   expect(await readState(owner, { keys: false })).toBe(state);
   const { account } = (await owner.session.get('/api/v1/auth/session')).data;
   expect(account).toMatchObject({ avatarUrl: null, twoFactorEnabled: false });

@@ -12,7 +12,7 @@ import { upload } from '../client/files.ts';
 const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
 const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name, exact: typeof name === 'string' });
 
-/** What an owner reads when a request gets this response; 0 for none. */
+/** Messages for an owner whose request gets this response; 0 for none. */
 const FAILURES = [
   { status: 503, code: 'INTERNAL_ERROR', shows: 'Latchkey is busy or restarting' },
   { status: 403, code: 'insufficient_scope', shows: 'You may not do this' },

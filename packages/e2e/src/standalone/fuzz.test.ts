@@ -30,7 +30,7 @@ beforeAll(async () => {
 const route = (method: RouteCase['method'], path: string, request: RouteCase['request']) => ({ method, path, request });
 const searchParams = '{"searchString":"a","categories":["Name"]}';
 const ROUTES = [
-  // Signing out would leave nothing to try.
+  // Signing out would end the session that the other requests need.
   ...[...KEY_ROUTES, ...SESSION_ROUTES].filter(({ path }) => !path.includes('/sign-out')),
   route('POST', '/api/v1/auth/sign-in', () => ({ body: { email: 'unknown@example.com', password: 'a long passphrase' } })),
   route('POST', '/api/v1/auth/sign-up', () => ({ body: { username: 'x', email: 'unknown', password: 'short' } })),

@@ -41,7 +41,7 @@ const create = (headers: string, body = '{"name":"smuggled application"}') =>
 const linesOf = (text: string) => text.replaceAll('~', '\r\n').split('|');
 const chunked = (body: string) => `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
 
-describe('what is no valid HTTP is refused with the envelope:', () => {
+describe('invalid HTTP is rejected with the envelope:', () => {
   it.each([
     ...linesOf('garbage~~|PRI * HTTP/2.0~~SM~~|GET / HTTP/2.5~Host: x~~|BREW / HTTP/1.1~Host: x~~|get / HTTP/1.1~Host: x~~'),
     ...linesOf(`GET ${LIST} HTTP/1.1~~|GET ${LIST} HTTP/1.1~Host: a~Host: a~~|GET / HTTP/1.1\nHost: x\n\n`),
@@ -97,7 +97,7 @@ describe('what is no valid HTTP is refused with the envelope:', () => {
     expect(codeOf((await send(bytes))[0])).toBe(expected);
   });
 
-  it('and all of this changed nothing', async () => {
+  it('and none of these requests changed anything', async () => {
     expect(await readState(owner)).toBe(state);
   });
 });

@@ -63,7 +63,7 @@ function expectDenial(answer: Answer | undefined, name: string, max: number, win
   expect(answer?.headers.get('ratelimit')).toBe(`"${name}";r=0;t=${retryAfter}`);
 }
 
-/** Checks that so many responses have a status, and all others are denied. */
+/** Checks that this many responses have a status, and all others are denied. */
 function expectLimit(
   answers: readonly Answer[],
   [count, status]: readonly [number, number],
@@ -168,7 +168,7 @@ describe('signing up and in', () => {
       const name = answers.length % 2 ? email.toUpperCase() : email;
       answers.push(await newClient(address).post(SIGN_IN, { email: name, password: word }));
     };
-    // What is malformed or succeeds is no failure.
+    // Malformed requests and successes do not count as failures.
     await repeat(FAILURES + 1, () => newClient().post(SIGN_IN, { email }));
     const wrong = 'wrong password';
     for (const word of [wrong, wrong, password, wrong]) await attempt(word);

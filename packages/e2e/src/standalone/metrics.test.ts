@@ -47,7 +47,7 @@ async function seen(check: (scraped: Scrape) => void): Promise<Scrape> {
 }
 
 describe('metrics', () => {
-  it('are on their own port, and need their own token, which opens nothing else', async () => {
+  it('are on their own port, and need their own token, which other routes reject', async () => {
     expect(instance.metricsUrls.length).toBe(instance.shape === 'deployed' ? 5 : 1);
     const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
     const wrong = ['', 'Bearer', `Bearer ${METRICS_TOKEN}x`, `Basic ${METRICS_TOKEN}`].map((authorization) => ({
@@ -176,7 +176,7 @@ interface AlertRule {
 
 const readRepository = (path: string) => readFile(new URL(`../../../../${path}`, import.meta.url), 'utf8');
 
-/** The metrics and labels that a query names; throws where it is no PromQL. */
+/** The metrics and labels that a query names; throws for invalid PromQL. */
 function namesIn(query: string): { readonly metrics: string[]; readonly labels: string[] } {
   const [metrics, labels]: [string[], string[]] = [[], []];
   parser.parse(query).iterate({

@@ -54,7 +54,7 @@ describe('signing in at an issuer', () => {
     expect(cookieLines(started.headers, 'oidc_flow')).toEqual([expect.stringMatching(cookie)]);
   });
 
-  it('ends the session that the browser had, so that a planted one is worth nothing', async () => {
+  it('ends the previous session of the browser, so that a planted one is useless', async () => {
     const attacker = await signUp(instance.api);
     const login = someone();
     const victim = browser(attacker.cookie);

@@ -10,7 +10,7 @@ import { type OpenApiDocument, type Operation, readDocument } from '../documents
 
 const { baseUrl } = sharedApi();
 const ROOT = join(import.meta.dirname, '../../../..');
-/** The one route whose success is no envelope. */
+/** The one route whose success has no envelope. */
 const REDIRECT = '/api/v1/auth/oidc/start';
 const OPEN_ROUTES = ['sign-up', 'sign-in', 'oidc/complete', 'password/forgot', 'password/reset'].map(
   (name) => `POST /api/v1/auth/${name}`,
@@ -124,7 +124,7 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it('holds no secret and nothing of the machine that it was made on', () => {
+  it('contains no secret and no trace of the machine that made it', () => {
     expect(JSON.stringify(document)).not.toMatch(/\/(work|home|tmp)\/|node_modules|postgres|redis|lk_mgmt_0/);
   });
 });

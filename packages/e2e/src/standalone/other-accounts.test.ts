@@ -30,7 +30,7 @@ beforeAll(async () => {
   states = await readStates();
 });
 
-/** Ids that name nothing of the account's. */
+/** Unknown ids. */
 const ids = () => [
   ...[foreign, foreign.toUpperCase(), deleted, owner.accountId, foreignFile, foreignKey.id, foreignKey.record.publicId],
   '',
@@ -67,7 +67,7 @@ async function expectLikeNever(api: Api, method: string, at: (id: string) => Tar
 }
 
 it.each(APPLICATION_ROUTES.map((route) => [nameOf(route), route] as const))(
-  '%s answers for an id of nothing as for one that never existed',
+  '%s answers for every unknown id as for one that never existed',
   async (_name, route) => {
     for (const [i, api] of Object.values(callers).entries())
       await expectLikeNever(
@@ -113,7 +113,7 @@ describe('the API key routes', () => {
   });
 });
 
-it('all of this changed nothing', async () => {
+it('none of these requests changed anything', async () => {
   expect(await readStates()).toEqual(states);
   expect((await foreignKey.api.get('/api/v1/panel/get-applications')).status).toBe(200);
 });

@@ -11,10 +11,10 @@ import { LiveClient, readSocketKey, setSetting } from '../client/live.ts';
 import { findLogLines } from '../instance/instance.ts';
 import { type OwnInstance, startOwnInstance } from '../instance/own-instance.ts';
 
-/** R9: what requests get while PostgreSQL or Redis is gone or frozen. */
+/** R9: responses while PostgreSQL or Redis is gone or frozen. */
 const ERROR_MS_MAX = 5_000;
 const RECOVERY = { timeoutMs: 10_000, intervalMs: 100 };
-/** What polling takes to find an event, EVENT_LOOK_SECONDS, and a second for a busy machine. */
+/** Polling interval of events, and a second for a busy machine. */
 const HEARD_MS_MAX = 3_000;
 const LIMIT = 60;
 const mayFail = { mayFail: true };
@@ -52,7 +52,7 @@ describe.each([
   ['gone', () => proxy.cut()],
   ['frozen', async () => proxy.freeze()],
 ])('with PostgreSQL %s', (_what, breakDatabase) => {
-  it('what needs it fails within 5 s as the specification says, and works again within 10 s of its return', async () => {
+  it('dependent requests fail within 5 s as documented, and succeed within 10 s of its return', async () => {
     const { session, email } = await signUp(instance.api);
     const { api } = await createKey({ ...owner, session });
     const newAccount = { username: unique('u'), email: `${unique('u')}@example.com`, password: PASSWORD };

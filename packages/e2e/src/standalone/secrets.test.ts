@@ -29,7 +29,7 @@ const secrets: Record<string, string> = {
   mailPassword: MAIL_USER.pass,
 };
 const codes: string[] = [];
-/** What names a person, which only the database may hold. */
+/** Names of persons, which only the database may hold. */
 const names: string[] = [];
 
 function plant(name: string, secret: string): string {
@@ -249,7 +249,7 @@ it('no secret is in a log, in Redis or its commands, or unencrypted in the datab
   }
 });
 
-it('no hash of a session token, and nothing that names a person, is outside of the database', () => {
+it('only the database holds hashes of session tokens and names of persons', () => {
   const tokens = Object.entries(secrets).filter(([name]) => name.startsWith('session'));
   expect(tokens.length).toBeGreaterThanOrEqual(4);
   const hashes = tokens.map(([, token]) => createHash('sha256').update(token).digest());

@@ -138,7 +138,7 @@ describe('a session changes nothing', () => {
     },
   );
 
-  it('and all of this changed nothing', async () => {
+  it('and none of these requests changed anything', async () => {
     expect(await readState(owner)).toBe(state);
     expect((await owner.session.get(SESSION)).data.account).toMatchObject({ twoFactorEnabled: false, avatarUrl: null });
   });

@@ -72,7 +72,7 @@ it('the life of a file is seen in every response about it', async () => {
 });
 
 describe('a file of', () => {
-  /** Sends so many zero bytes from one buffer. */
+  /** Sends this many zero bytes from one buffer. */
   async function uploadZeros(byteSize: number, headers: Record<string, string> = {}): Promise<Answer> {
     const running = await startUpload(owner.session, { applicationId, fileName: unique(), headers });
     const chunk = new Uint8Array(MIB);
@@ -89,7 +89,7 @@ describe('a file of', () => {
     await deleteFile(owner.session, applicationId, data.id);
   });
 
-  it('150 MiB and one byte is refused when the byte comes, and leaves nothing', async () => {
+  it('150 MiB and one byte is rejected when the byte comes, and stores nothing', async () => {
     const before = await listFiles(owner.session, applicationId);
     expect(outcome(await uploadZeros(150 * MIB + 1))).toBe('413 limit_exceeded');
     expect(await listFiles(owner.session, applicationId)).toEqual(before);
@@ -120,7 +120,7 @@ it('a file whose bytes do not match the Content-Digest is not stored; one of ano
     expect(await put(digest), digest).toBe('200');
 });
 
-it('the headers of an upload may say that it is bytes, or nothing, and nothing else', async () => {
+it('an upload may have no content type or that of bytes, and no other', async () => {
   for (const type of ['application/octet-stream', 'APPLICATION/OCTET-STREAM', 'application/octet-stream; a=b'])
     expect(outcome(await send({ 'content-type': type })), type).toBe('200');
   for (const type of ['', 'application/json', 'multipart/form-data; boundary=x', '*/*', 'application/octet-streams'])

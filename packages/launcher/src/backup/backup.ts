@@ -20,7 +20,7 @@ import { writeManifest } from './manifest.ts';
 import { createObjectSnapshot, type ObjectSnapshot } from './object-snapshot.ts';
 
 const KEYS_PER_QUERY = 1_000;
-/** How long the lock waits for deletions under way: others wait behind it. */
+/** Longest wait of the lock for deletions under way: other writers queue behind it. */
 const LOCK_TIMEOUT = '1s';
 const LOCK_TRIES_MAX = 20;
 

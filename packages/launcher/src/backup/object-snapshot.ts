@@ -8,7 +8,7 @@ const PREFIX = 'backup-';
 export type ObjectSnapshot = Awaited<ReturnType<typeof createObjectSnapshot>>;
 
 /**
- * Creates an empty snapshot beside the objects, where hard links are possible, and removes earlier
+ * Creates an empty snapshot next to the objects, where hard links are possible, and removes earlier
  * ones. A snapshot is a second name for each object, which can be copied also after its deletion.
  */
 export async function createObjectSnapshot(objectsDir: string) {

@@ -59,7 +59,7 @@ async function requireEmpty(dir: string): Promise<void> {
   throw new BackupError(`${dir} is not empty: set DATA_DIR to a new folder, or move this one away.`);
 }
 
-/** The folder of the backup. A .tar file is unpacked beside the data folder for this time. */
+/** The folder of the backup. A .tar file is unpacked next to the data folder for this time. */
 async function openBackup({ path, dataDir, stops }: BackupTarget): Promise<string> {
   const found = await stat(path).catch(() => undefined);
   if (!found) throw new BackupError(`There is no backup at ${path}.`);

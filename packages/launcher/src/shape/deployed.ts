@@ -26,7 +26,7 @@ const NOT_SHARED = [
   'SMTP_URL',
 ];
 const OIDC_CLIENT_SECRET = /^OIDC_.+_CLIENT_SECRET$/;
-/** What of these is passed on to a service as it was set. */
+/** Settings that each service receives unchanged. */
 const PASSED_ON: Partial<Record<Service, RegExp>> = {
   files: /^S3_(ACCESS_KEY_ID|SECRET_ACCESS_KEY)$/,
   identity: /^(OIDC_.+_CLIENT_SECRET|SMTP_URL)$/,
@@ -38,7 +38,7 @@ export async function startDeployed(launch: Launch, servers: Servers): Promise<R
   const ports = await choosePorts(launch.env);
   const url = (service: Service) => (service === 'gateway' ? localUrl(address) : `http://127.0.0.1:${ports[service].port}`);
   const urls = { apps: url('apps'), identity: url('identity'), files: url('files') };
-  // What is started last is stopped first: the others answer the clients of realtime meanwhile.
+  // Services stop in reverse order: the others answer the clients of realtime meanwhile.
   for (const service of SERVICES) {
     const { port, grpcPort, metricsPort } = ports[service];
     const internal = { HOST: '127.0.0.1', PORT: String(port), GRPC_PORT: String(grpcPort) };
@@ -109,7 +109,7 @@ function connectingSettings(service: Service, launch: Launch, servers: Servers, 
   return { ...own[service], REDIS_URL: servers.redisUrl, SERVICE_CREDENTIALS: serviceCredentials };
 }
 
-/** Where metrics are served, the gateway has the port that was set, and the others any. */
+/** With metrics, the gateway has the configured port, and the others any. */
 async function choosePorts({ METRICS_PORT = '' }: NodeJS.ProcessEnv) {
   const chosen = SERVICES.map(async (service) => {
     const isGiven = METRICS_PORT === '' || (service === 'gateway' && Number(METRICS_PORT) !== 0);

@@ -39,7 +39,7 @@ export async function startStandalone(launch: Launch, servers: Servers): Promise
     await start(files);
     stops.defer(() => gateway.stop());
     await start(gateway, address);
-    // What is started last is stopped first: the others answer the clients of realtime meanwhile.
+    // Services stop in reverse order: the others answer the clients of realtime meanwhile.
     stops.defer(() => realtime.stop());
     await start(realtime, realtimeAddress);
     checkReady = gateway.checkReady;

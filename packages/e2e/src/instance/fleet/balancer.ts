@@ -9,7 +9,7 @@ export interface BalancerTarget {
 }
 
 export interface BalancerOptions {
-  /** What happens to connections while no process is ready; they are refused unless set. */
+  /** Handling of connections while no process is ready; rejected unless set. */
   readonly whenNoneIsReady?: 'refuse' | 'any';
   /** Failed probes in a row until a process gets no connections; 15, as in deploy/kubernetes. */
   readonly probeFailuresMax?: number;
@@ -58,7 +58,7 @@ export class Balancer {
     return this.#backends.get(target)?.accepted ?? 0;
   }
 
-  /** Whether new connections go to a process. */
+  /** True if new connections go to a process. */
   serves(target: BalancerTarget): boolean {
     const backend = this.#backends.get(target);
     return backend !== undefined && backend.failures < this.#options.probeFailuresMax;

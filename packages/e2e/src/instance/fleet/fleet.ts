@@ -26,16 +26,16 @@ export interface FleetOptions {
   /** Signs a certificate for each process; then they speak TLS with one another. */
   readonly tls?: TestAuthority;
   readonly probeFailuresMax?: number;
-  /** Whether all are started and ready; true unless set. */
+  /** True if all are started and ready; true unless set. */
   readonly start?: boolean;
   /** Puts something between a process and all that it speaks with. */
   readonly wire?: (wiring: Wiring) => Promise<Wiring>;
 }
 
-/** How a process is reached, and where it finds others. */
+/** Addresses of a process and of its peers. */
 export interface Wiring {
   readonly name: string;
-  /** Where its balancer gives it connections. */
+  /** Port behind the balancer. */
   readonly port: number;
   readonly env: NodeJS.ProcessEnv;
 }
@@ -62,7 +62,7 @@ export interface Fleet {
 
 const SERVICES = ['apps', 'identity', 'files', 'gateway', 'realtime'] as const;
 
-/** What the processes need, and the folders of the fleet. */
+/** Requirements of the processes, and the folders of the fleet. */
 interface Surroundings {
   readonly databaseUrl: string;
   readonly redisUrl: string;
