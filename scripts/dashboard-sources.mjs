@@ -29,7 +29,7 @@ export function hashSources() {
   return hash.digest('hex');
 }
 
-/** Whether the built files are those of the sources. */
+/** True if the built files are those of the sources. */
 export function isBuilt() {
   return existsSync(stampPath) && readFileSync(stampPath, 'utf8') === hashSources();
 }

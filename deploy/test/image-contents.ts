@@ -8,7 +8,7 @@ const rules = readFileSync(`${ROOT}.dockerignore`, 'utf8')
   .map((line) => ({ pattern: line.replace(/^!/, ''), isIncluded: line.startsWith('!') }));
 
 /**
- * Whether a file is sent to the builder: the last rule for it, or for a folder above it, decides.
+ * True if a file is sent to the builder: the last rule for it, or for a folder above it, decides.
  */
 export function isSent(path: string): boolean {
   const parts = path.split('/');

@@ -125,7 +125,7 @@ function entryProblems(objects: readonly KubeObject[]): string[] {
   });
 }
 
-/** Whether the policies of a workload allow a peer at a port. Without a policy, all are allowed. */
+/** True if the policies of a workload allow a peer at a port. Without a policy, all are allowed. */
 function allows(
   workload: KubeObject,
   direction: 'Ingress' | 'Egress',

@@ -35,7 +35,7 @@ export function labelsOf(workload: KubeObject): Record<string, string> {
 
 type Selector = KubeObject;
 
-/** Whether a selector picks what has these labels; an empty one picks all. */
+/** True if a selector picks what has these labels; an empty one picks all. */
 export function selects(selector: Selector, labels: Record<string, string>): boolean {
   const { matchLabels = {}, matchExpressions = [] } = selector ?? {};
   return (

@@ -19,7 +19,7 @@ async function render(dir: string): Promise<KubeObject[]> {
   return parseAllDocuments(stdout).map((document) => document.toJS());
 }
 
-/** Whether kustomize runs on this machine. */
+/** True if kustomize runs on this machine. */
 export const canRender = spawnSync(KUSTOMIZE, ['version']).status === 0;
 
 /** What an overlay of a test adds to the example's. */

@@ -62,7 +62,7 @@ async function isCommitted<DB>(db: Kysely<DB>, { entryId, xid }: CommitProof, gi
 }
 
 /**
- * Whether a commit is still under way, as after a lost connection. A crash loses ids that were
+ * True if a commit is still under way, as after a lost connection. A crash loses ids that were
  * never written: those are not below the current one, and `pg_xact_status` rejects them. Another
  * transaction may get a lost id, so only the entry proves a commit.
  */

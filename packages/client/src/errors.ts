@@ -54,7 +54,7 @@ export class LatchkeyError extends Error {
 /** No response: `connection_failed` or `timeout`. The request may have had its effect. */
 export class ConnectionError extends LatchkeyError {
   override readonly name = 'ConnectionError';
-  /** Whether the request was certainly not sent. */
+  /** True if the request was certainly not sent. */
   readonly unsent: boolean;
 
   constructor(message: string, facts: ErrorFacts & { readonly unsent?: boolean }) {

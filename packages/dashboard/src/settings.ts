@@ -9,6 +9,6 @@ export const basePath = meta('base') || '/';
 export const realtimeUrl = meta('realtime') || undefined;
 
 /**
- * Whether the browser sent a session cookie with the page: without one, nothing needs to be asked.
+ * True if the browser sent a session cookie with the page: without one, nothing needs to be asked.
  */
 export const hadSessionCookie = meta('session') === 'yes';

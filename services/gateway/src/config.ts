@@ -23,7 +23,7 @@ const serviceSettings = z.object({
   PUBLIC_URL: urlSetting('http:', 'https:').optional(),
   /** Where browsers end up after OpenID Connect. Unset means that they get the envelope. */
   OIDC_RETURN_URL: urlSetting('http:', 'https:').optional(),
-  /** Whether `/` serves the dashboard. */
+  /** True if `/` serves the dashboard. */
   DASHBOARD: z.enum(['on', 'off']).default('on'),
   /** URL of live events for browsers. Unset, it follows from the address of the dashboard. */
   PUBLIC_REALTIME_URL: urlSetting('ws:', 'wss:').optional(),

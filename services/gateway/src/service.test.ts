@@ -46,7 +46,7 @@ it('rejects a revoked key after Redis was lost and restored with old epochs', as
     const response = await fetch(`${gateway.baseUrl}/api/v1/panel/get-applications`, { headers });
     return `${response.status} ${((await response.json()) as { code?: string }).code ?? ''}`.trim();
   };
-  /** Whether the gateway remembers the key, and Redis confirms its epoch. */
+  /** True if the gateway remembers the key, and Redis confirms its epoch. */
   const isRemembered = async (key: string) => {
     const before = asked.length;
     expect(await use(key)).toBe('200');

@@ -111,7 +111,7 @@ export function countChanges({ changes }: Plan): number {
   return changes.reduce((sum, change) => sum + (changesItself(change) ? 1 : 0) + change.files.length, 0);
 }
 
-/** Whether more than files of an application change. */
+/** True if more than files of an application change. */
 export function changesItself({ action, settings, levels }: ApplicationChange): boolean {
   return action !== 'change' || settings.length > 0 || levels !== undefined;
 }

@@ -8,7 +8,7 @@ const CONCURRENCY = 4;
 
 export interface ReadOptions {
   readonly retryRateLimited: RateLimitRetry;
-  /** Whether the details of an application matter. Others are given as they are created. */
+  /** True if the details of an application matter. Others are given as they are created. */
   readonly isNeeded?: (application: { readonly id: string; readonly name: string }) => boolean;
 }
 

@@ -28,7 +28,7 @@ interface Target {
   /** Files of the application by name, with --replace. */
   readonly existing: ReadonlyMap<string, StoredFile>;
   readonly signal: AbortSignal;
-  /** Whether no other file is uploaded. */
+  /** True if no other file is uploaded. */
   readonly isOnly: boolean;
   readonly nameWidth: number;
 }

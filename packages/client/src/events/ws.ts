@@ -28,7 +28,7 @@ const REASONS = new Map([
   [1006, 'the connection was lost'],
 ]);
 
-/** Whether a class is that of the package `ws`. */
+/** True if a class is that of the package `ws`. */
 export const isWs = (WebSocket: WebSocketClass): boolean => 'on' in WebSocket.prototype;
 
 /** Connects with the package `ws`, which shows pings and the responses to handshakes. */

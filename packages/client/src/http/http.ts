@@ -27,12 +27,12 @@ interface Parts {
 }
 
 export interface SendOptions extends CallOptions {
-  /** Whether a second request changes nothing more than the first one; true for GET. */
+  /** True if a second request changes nothing more than the first one; true for GET. */
   readonly idempotent?: boolean;
 }
 
 export interface RepeatOptions extends SendOptions {
-  /** Whether the body can be sent twice; true unless given. */
+  /** True if the body can be sent twice; true unless given. */
   readonly repeatable?: boolean;
 }
 

@@ -8,7 +8,7 @@ const BACKOFF_MS_MAX = 8_000;
 export interface RetryPolicy {
   /** How often a call is repeated. */
   readonly retries: number;
-  /** Whether a second request changes nothing more than the first one. */
+  /** True if a second request changes nothing more than the first one. */
   readonly idempotent: boolean;
   readonly signal: AbortSignal | undefined;
 }

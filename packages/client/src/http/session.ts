@@ -9,7 +9,7 @@ export class Session {
   #cookie: string | undefined;
   #csrfToken: string | undefined;
 
-  /** Whether a request needs a CSRF token. */
+  /** True if a request needs a CSRF token. */
   needsCsrfToken(method: string, path: string): boolean {
     return method !== 'GET' && !PUBLIC.test(path);
   }

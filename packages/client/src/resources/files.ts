@@ -44,7 +44,7 @@ export class Files<Source> {
     return this.#http.call('GET /api/v1/panel/get-files-metadata', { query: { applicationId } }, options);
   }
 
-  /** Whether no file of the application has this name. */
+  /** True if no file of the application has this name. */
   async isNameFree(applicationId: string, name: string, options?: CallOptions): Promise<boolean> {
     try {
       const input = { query: { applicationId }, body: { fileName: name } };

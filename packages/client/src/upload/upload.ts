@@ -41,7 +41,7 @@ export interface Content {
   readonly name: string | undefined;
   /** SHA-256 of the bytes; undefined if they have to be sent to know it. */
   readonly sha256: Uint8Array | undefined;
-  /** Whether they can be sent again. */
+  /** True if they can be sent again. */
   readonly repeatable: boolean;
   /** Sends them. Every time that it waits is bounded by `timeoutMs`. */
   send(http: Http, request: HttpRequest, options: ContentOptions): Promise<Sent>;

@@ -18,7 +18,7 @@ interface ConfirmDialogProps {
   readonly danger?: boolean | undefined;
   /** Name to type, for what cannot be undone. */
   readonly typeName?: string | undefined;
-  /** Whether accounts with two-factor authentication have to enter a code. */
+  /** True if accounts with two-factor authentication have to enter a code. */
   readonly needsCode?: boolean | undefined;
   /** The dialog closes when it resolves, and shows the error when it rejects. */
   readonly onConfirm: (input: { readonly code: string }) => Promise<unknown>;

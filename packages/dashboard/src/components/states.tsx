@@ -11,7 +11,7 @@ import { Skeleton } from './skeleton.tsx';
 interface EmptyStateProps {
   readonly icon: IconName;
   readonly title: string;
-  /** Whether it is all of the page, whose heading it then has. */
+  /** True if it is all of the page, whose heading it then has. */
   readonly page?: boolean | undefined;
   /** What this is, in one or two sentences. */
   readonly children: ReactNode;
@@ -33,7 +33,7 @@ export function EmptyState({ icon, title, page, children, action }: EmptyStatePr
 
 interface ErrorStateProps {
   readonly error: unknown;
-  /** Whether it is all of the page, whose heading it then has. */
+  /** True if it is all of the page, whose heading it then has. */
   readonly page?: boolean | undefined;
   readonly onRetry?: (() => unknown) | undefined;
   readonly action?: ReactNode;
@@ -64,7 +64,7 @@ export function ErrorState({ error, page, onRetry, action }: ErrorStateProps) {
 
 interface QueryViewProps<Data> {
   readonly query: UseQueryResult<Data>;
-  /** Whether it is all of the page. */
+  /** True if it is all of the page. */
   readonly page?: boolean | undefined;
   /** A button beside "Try again". */
   readonly action?: ReactNode;

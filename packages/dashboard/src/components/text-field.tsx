@@ -11,7 +11,7 @@ interface FieldProps {
   readonly hint?: ReactNode;
   /** Beside the label, such as a link. */
   readonly aside?: ReactNode;
-  /** Whether only screen readers get the label, as the place of the input says it. */
+  /** True if only screen readers get the label, as the place of the input says it. */
   readonly hideLabel?: boolean | undefined;
   /** Error that the page found itself. */
   readonly error?: string | undefined;

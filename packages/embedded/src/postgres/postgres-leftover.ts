@@ -19,7 +19,7 @@ export async function readPostmasterFile(clusterDir: string) {
   return { pid: Number(lines[0]), port: Number(lines[3]), ready: lines[7]?.startsWith('ready') ?? false };
 }
 
-/** Whether this pid is the server of exactly this cluster, by its command line. */
+/** True if this pid is the server of exactly this cluster, by its command line. */
 export function isPostgresOf(pid: number, clusterDir: string): boolean {
   const [program = '', flag, dir] = readCommandLine(pid);
   return basename(program) === 'postgres' && flag === '-D' && dir === clusterDir;

@@ -5,7 +5,7 @@ import { readRelocation } from './postgres-home.ts';
 import { isPostgresOf, readPostmasterFile } from './postgres-leftover.ts';
 import { readServiceDatabaseUrl, roleUrl } from './service-databases.ts';
 
-/** Whether there is a database in a data folder. Creates nothing. */
+/** True if there is a database in a data folder. Creates nothing. */
 export async function hasPostgres(dataDir: string): Promise<boolean> {
   return (await stat(await findClusterDir(dataDir)).catch(() => undefined)) !== undefined;
 }

@@ -10,7 +10,7 @@ export class DiskFullError extends StartError {
   }
 }
 
-/** Whether an error, or a line of a server's log, reports a full disk. */
+/** True if an error, or a line of a server's log, reports a full disk. */
 export function isDiskFull(reported: unknown): boolean {
   if (reported instanceof StartError && reported.detail.some(isDiskFull)) return true;
   return DISK_FULL.test(reported instanceof Error ? reported.message : String(reported));

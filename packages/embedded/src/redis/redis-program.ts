@@ -48,7 +48,7 @@ export function redisEnv({ libraryPath }: RedisProgram): NodeJS.ProcessEnv {
   return libraryPath === undefined ? env : { ...env, LD_LIBRARY_PATH: libraryPath };
 }
 
-/** Whether it runs here and is new enough. */
+/** True if it runs here and is new enough. */
 function isUsable(program: RedisProgram): boolean {
   const { status, stdout } = spawnSync(program.command, ['--version'], {
     encoding: 'utf8',

@@ -74,7 +74,7 @@ async function startIn(dir: string, options: StartRedisOptions) {
   }
 }
 
-/** Whether Redis reports damaged data, and not a system error with which the data may be intact. */
+/** True if Redis reports damaged data, and not a system error with which the data may be intact. */
 function reportsDamage(line: string): boolean {
   return (
     /append only file|AOF|RDB|loading DB/.test(line) &&

@@ -24,7 +24,7 @@ export function redisUrl({ port, password }: RedisAddress): string {
   return `redis://:${password}@127.0.0.1:${port}`;
 }
 
-/** Whether it answers, and has loaded its data. */
+/** True if it answers, and has loaded its data. */
 export async function pingRedis(address: RedisAddress): Promise<boolean> {
   return (await send(address, 'PING'))?.startsWith('+PONG') ?? false;
 }

@@ -1,4 +1,4 @@
-/** Whether the host of a URL is this machine. */
+/** True if the host of a URL is this machine. */
 export const isLoopback = (hostname: string): boolean => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
 
 /**

@@ -77,7 +77,7 @@ export function createDataService(parts: DataServiceParts) {
   };
 }
 
-/** Whether the schema has the last migration. A newer one, as in a rollback, has it too. */
+/** True if the schema has the last migration. A newer one, as in a rollback, has it too. */
 async function isSchemaCurrent(pool: pg.Pool, migrations: Migrations): Promise<boolean> {
   const last = Object.keys(migrations).sort().at(-1);
   if (last === undefined) return true;

@@ -115,18 +115,18 @@ export async function checkDatabase(pool: pg.Pool): Promise<void> {
 const isDatabaseError = (err: unknown, code: string): err is pg.DatabaseError =>
   err instanceof pg.DatabaseError && err.code === code;
 
-/** Whether a statement failed on the named unique index or constraint. */
+/** True if a statement failed on the named unique index or constraint. */
 export function isUniqueViolation(err: unknown, constraint: string): boolean {
   return isDatabaseError(err, '23505') && err.constraint === constraint;
 }
 
-/** Whether a statement failed because its table does not exist, as before the first migration. */
+/** True if a statement failed because its table does not exist, as before the first migration. */
 export function isMissingTable(err: unknown): err is pg.DatabaseError {
   return isDatabaseError(err, '42P01');
 }
 
 /**
- * Whether the database could not respond, rather than rejected a wrong statement: lost or refused
+ * True if the database could not respond, rather than rejected a wrong statement: lost or refused
  * connections, shutdown (57P0x), too many connections (53xxx), a time-out (57014, 55P03), a
  * deadlock or a serialisation conflict (40xxx).
  */

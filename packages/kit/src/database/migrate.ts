@@ -35,7 +35,7 @@ export async function migrate(url: string, schema: string, migrations: Migration
   }
 }
 
-/** Whether the schema has all these migrations and others. Kysely would call that corrupted. */
+/** True if the schema has all these migrations and others. Kysely would call that corrupted. */
 async function isNewer(pool: pg.Pool, migrations: Migrations): Promise<boolean> {
   const names = Object.keys(migrations);
   try {

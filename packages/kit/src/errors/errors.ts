@@ -153,7 +153,7 @@ export function toUnknownOutcome(err: unknown): unknown {
   return Object.assign(toConnectError(commonErrors.outcome_unknown()), { cause: err });
 }
 
-/** Whether a call failed because the callee was not reached, or ended during the call. */
+/** True if a call failed because the callee was not reached, or ended during the call. */
 export function isUnreachable(err: unknown): boolean {
   return err instanceof ConnectError && err.code === Code.Unavailable && err.findDetails(ErrorInfoSchema).length === 0;
 }

@@ -4,7 +4,7 @@ import proxyAddr from '@fastify/proxy-addr';
 
 const MAPPED_IPV4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 
-/** Whether the `X-Forwarded-For` of an address is trusted. */
+/** True if the `X-Forwarded-For` of an address is trusted. */
 export type ProxyTrust = (address: string, hop: number) => boolean;
 
 /** Trust in the proxies of a list as {@link trustedProxiesSetting} gives it. */

@@ -17,7 +17,7 @@ interface Connection {
   preceding: ServerResponse | undefined;
   /** Unsent responses to requests that came while another response was to be sent. */
   readonly waiting: Set<ServerResponse>;
-  /** Whether no request after the latest is accepted. */
+  /** True if no request after the latest is accepted. */
   isLast: boolean;
 }
 
@@ -86,7 +86,7 @@ function endAfterLatest(connection: Connection, socket: Socket): void {
   setImmediate(() => stopParsing(socket));
 }
 
-/** Whether a request of a connection has no whole response. */
+/** True if a request of a connection has no whole response. */
 export function isAnswering(socket: Duplex): boolean {
   return isUnsent(connections.get(socket)?.latest);
 }
@@ -115,12 +115,12 @@ export function whenAnswered(socket: Duplex, then: () => void): void {
   latest.once('close', () => whenAnswered(socket, then));
 }
 
-/** Whether a request is under way that has not arrived whole. */
+/** True if a request is under way that has not arrived whole. */
 export function isReceiving(socket: Duplex): boolean {
   return isAnswering(socket) && !connections.get(socket)?.latest?.req.complete;
 }
 
-/** Whether a file travels over a connection, which may take long. */
+/** True if a file travels over a connection, which may take long. */
 export function isTransferring(socket: Duplex): boolean {
   return transferring.has(socket);
 }

@@ -10,7 +10,7 @@ const INPUT_EVENTS = ['data', 'end', 'resume', 'pause'] as const;
 
 const lingering = new WeakSet<object>();
 
-/** Whether a connection only waits for its peer to read the last response. */
+/** True if a connection only waits for its peer to read the last response. */
 export function isLingering(socket: object): boolean {
   return lingering.has(socket);
 }
@@ -71,7 +71,7 @@ export class LingeringResponse<R extends IncomingMessage = IncomingMessage> exte
   }
 }
 
-/** Whether part of a request is unread. Node discards a body that has arrived but is untouched. */
+/** True if part of a request is unread. Node discards a body that has arrived but is untouched. */
 function isUnread(req: IncomingMessage): boolean {
   return hasBody(req) && !(req.complete && (req.readableEnded || !req.readableDidRead));
 }

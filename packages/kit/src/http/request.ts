@@ -30,7 +30,7 @@ export function countHeader({ rawHeaders }: IncomingMessage, lowerCaseName: stri
   return count;
 }
 
-/** Whether a request announces a body (RFC 9112, 6). */
+/** True if a request announces a body (RFC 9112, 6). */
 export function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
 }

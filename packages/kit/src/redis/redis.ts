@@ -135,7 +135,7 @@ function createOutageLog(logger: Logger) {
     disconnectAll(): void {
       for (const redis of watched) redis.disconnect();
     },
-    /** Whether an outage has been logged that is not over yet. */
+    /** True if an outage has been logged that is not over yet. */
     isDown: (): boolean => down !== undefined,
   };
 }

@@ -30,7 +30,7 @@ export const MESSAGE_BYTES_MAX = 1024 * 1024;
 /** Longest deadline that a server accepts, and its default, in milliseconds. */
 export const DEADLINE_MS_MAX = 60_000;
 
-/** Whether a method changes nothing. */
+/** True if a method changes nothing. */
 export const isRead = ({ idempotency }: DescMethod) => idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
 
 const paths = new WeakMap<object, string>();

@@ -58,7 +58,7 @@ export async function startMeasuring(service: string) {
   };
 }
 
-/** Whether this process records metrics. It does not change once services are composed. */
+/** True if this process records metrics. It does not change once services are composed. */
 export function isMeasuring(): boolean {
   return started !== undefined;
 }

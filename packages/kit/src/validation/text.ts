@@ -1,9 +1,9 @@
-/** Whether PostgreSQL stores the text unchanged: it has no NUL and no lone surrogate. */
+/** True if PostgreSQL stores the text unchanged: it has no NUL and no lone surrogate. */
 export function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
 
-/** Whether a trimmed text is storable and has so many code points. */
+/** True if a trimmed text is storable and has so many code points. */
 export function hasLength(text: string, min: number, max: number): boolean {
   if (text.length > max * 2 || !isStorable(text)) return false;
   const { length } = Array.from(text);

@@ -10,7 +10,7 @@ export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
-  /** Whether the body had the length that was announced. */
+  /** True if the body had the length that was announced. */
   readonly whole: boolean;
 }
 

@@ -42,7 +42,7 @@ export class Cookies {
   }
 }
 
-/** Whether browsers use plain HTTP on their own machine, where a `Secure` cookie would be lost. */
+/** True if browsers use plain HTTP on their own machine, where a `Secure` cookie would be lost. */
 function isLoopbackHttp(publicUrl: string): boolean {
   const { protocol, hostname } = new URL(publicUrl);
   return protocol === 'http:' && isLoopback(hostname);

@@ -5,7 +5,7 @@ import type { Principal } from './credential.ts';
 
 const SAFE_METHODS = new Set(['GET', 'HEAD']);
 
-/** Whether the request may change something (RFC 9110, 9.2.1). */
+/** True if the request may change something (RFC 9110, 9.2.1). */
 export function isStateChanging(method: string | undefined): boolean {
   return !SAFE_METHODS.has(method ?? '');
 }

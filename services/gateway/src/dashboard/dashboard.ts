@@ -46,7 +46,7 @@ async function registerFiles(app: FastifyInstance, sendPage: PageHandler): Promi
 }
 
 /**
- * Whether a request without a route is a browser's for a page, which the dashboard finds itself.
+ * True if a request without a route is a browser's for a page, which the dashboard finds itself.
  */
 function isPageRequest({ method, url, headers }: FastifyRequest): boolean {
   if ((method !== 'GET' && method !== 'HEAD') || !headers.accept?.includes('text/html')) return false;

@@ -39,7 +39,7 @@ export function bytesTypeUnsupported(): DomainError {
   return errors.media_type_unsupported().withDetails({ path: CONTENT_TYPE, message: `must be ${BYTES_MEDIA_TYPE}` });
 }
 
-/** Whether a body is compressed or otherwise encoded. The gateway decodes none. */
+/** True if a body is compressed or otherwise encoded. The gateway decodes none. */
 export function isEncoded({ headers: { 'content-encoding': encoding = 'identity' } }: IncomingMessage): boolean {
   return encoding.trim().toLowerCase() !== 'identity';
 }

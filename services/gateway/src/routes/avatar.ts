@@ -102,7 +102,7 @@ function sendImage(reply: FastifyReply, found: { avatarId: string; image: Uint8A
 const ENTITY_TAG = /(?:W\/)?("[\x21\x23-\x7e\x80-\xff]*")/g;
 
 /**
- * Whether an `If-None-Match` header names an entity, by weak comparison (RFC 9110, 13.1.2).
+ * True if an `If-None-Match` header names an entity, by weak comparison (RFC 9110, 13.1.2).
  *
  * @param etag with its quotation marks
  */

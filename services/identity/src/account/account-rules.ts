@@ -10,7 +10,7 @@ export function isUsername(text: string): boolean {
   return USERNAME.test(text);
 }
 
-/** Whether the text is an email address by HTML's definition, which is ASCII. */
+/** True if the text is an email address by HTML's definition, which is ASCII. */
 export function isEmail(text: string): boolean {
   return text.length <= EMAIL_LENGTH_MAX && z.regexes.html5Email.test(text);
 }
@@ -19,7 +19,7 @@ export function isPassword(text: string): boolean {
   return hasLength(text, PASSWORD_LENGTH_MIN, PASSWORD_LENGTH_MAX);
 }
 
-/** Whether an account with these could exist. */
+/** True if an account with these could exist. */
 export function isSignIn(email: string, password: string): boolean {
   return hasLength(email, 1, EMAIL_LENGTH_MAX) && hasLength(password, 1, PASSWORD_LENGTH_MAX);
 }

@@ -11,7 +11,7 @@ export interface AccountTable {
   picture_url: Generated<string | null>;
   avatar_id: Generated<string | null>;
   avatar_uploaded_at: Generated<Date | null>;
-  /** Whether the two columns above are those of a removal, which also has its time and id. */
+  /** True if the two columns above are those of a removal, which also has its time and id. */
   avatar_removed: Generated<boolean>;
   /** Epoch of sign-ins. It grows when sessions end, which cancels sign-ins under way. */
   sign_in_generation: Generated<number>;

@@ -85,7 +85,7 @@ export function toDomainError(err: unknown, logger: Logger, issuer: string, step
   return errors.oidc_issuer_unavailable();
 }
 
-/** Whether the issuer rejected the person or the code in a valid response. */
+/** True if the issuer rejected the person or the code in a valid response. */
 export function isRejectedByIssuer(err: unknown): boolean {
   return err instanceof AuthorizationResponseError || (err instanceof ResponseBodyError && err.error === 'invalid_grant');
 }

@@ -75,19 +75,19 @@ function isIssuerUrl(text: string): boolean {
   return isEndpoint(text) && new URL(text).search === '';
 }
 
-/** Whether the text is a trustworthy URL without credentials and fragment (RFC 6749, 3.1). */
+/** True if the text is a trustworthy URL without credentials and fragment (RFC 6749, 3.1). */
 export function isEndpoint(text: string): boolean {
   if (text.length > URL_LENGTH_MAX || !URL.canParse(text)) return false;
   const url = new URL(text);
   return isTrustworthy(url) && url.hash === '' && url.username === '' && url.password === '';
 }
 
-/** Whether no other host can read or change what is sent to the URL. */
+/** True if no other host can read or change what is sent to the URL. */
 export function isTrustworthy(url: URL): boolean {
   return url.protocol === 'https:' || isLoopbackHttp(url);
 }
 
-/** Whether the URL is plain HTTP to this machine. */
+/** True if the URL is plain HTTP to this machine. */
 export function isLoopbackHttp({ protocol, hostname }: URL): boolean {
   return protocol === 'http:' && isLoopback(hostname);
 }

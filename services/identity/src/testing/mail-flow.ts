@@ -19,7 +19,7 @@ export async function openTestMail() {
     identity,
     server,
     forgot,
-    /** Whether no mail to an address waits. */
+    /** True if no mail to an address waits. */
     async hasSentAllTo(email: string): Promise<boolean> {
       const waiting = 'select from mail where lower(recipient) = lower($1) and done_at is null and expires_at > $2';
       return (await identity.db.query(waiting, [email, identity.clock.now()])).rows.length === 0;

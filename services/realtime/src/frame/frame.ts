@@ -8,7 +8,7 @@ export interface Frame {
   readonly sequence: number;
   /** A CloudEvent in JSON; empty, and not sent, for an event type of a later release. */
   readonly bytes: Buffer;
-  /** Whether it is the application's deletion. */
+  /** True if it is the application's deletion. */
   readonly isLast: boolean;
   /** When it happened, in milliseconds since 1970. */
   readonly at?: number;

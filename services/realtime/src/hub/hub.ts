@@ -22,7 +22,7 @@ export class Hub implements FrameSource {
   keyFingerprint: string;
   /** The sequence of the newest event that this node knows. */
   cursor: number;
-  /** Whether its last socket is gone; there may be another hub of the application. */
+  /** True if its last socket is gone; there may be another hub of the application. */
   isClosed = false;
   readonly #log: Pick<EventLog, 'readForClient'>;
   /** The replay buffer: the last frames, without gaps. */
@@ -39,7 +39,7 @@ export class Hub implements FrameSource {
     this.#log = log;
   }
 
-  /** Whether the application was deleted, which is its last event. */
+  /** True if the application was deleted, which is its last event. */
   get hasEnded(): boolean {
     return this.frameAfter(this.cursor - 1)?.isLast === true;
   }

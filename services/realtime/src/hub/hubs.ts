@@ -19,7 +19,7 @@ export interface HubsOptions {
 
 /** The position of a new socket in the events of its application. */
 export interface Start {
-  /** Whether the client receives all that it missed. */
+  /** True if the client receives all that it missed. */
   readonly resumed: boolean;
   readonly position: number;
   /** The first frames to send, where they were read from the event log. */

@@ -14,7 +14,7 @@ const BEARER_HEADER = /^Bearer +(\S+)$/i;
 const SOCKET_KEY = /^lk_sock_[0-9A-Za-z]{32}$/;
 const SEQUENCE = /^(0|[1-9]\d{0,14})$/;
 
-/** Whether a request asks for a WebSocket. In HTTP/1.0 that must be ignored (RFC 9110, 7.8). */
+/** True if a request asks for a WebSocket. In HTTP/1.0 that must be ignored (RFC 9110, 7.8). */
 export function isUpgrade({ headers, httpVersion }: IncomingMessage): boolean {
   return headers.upgrade?.toLowerCase() === 'websocket' && httpVersion === '1.1';
 }

@@ -8,7 +8,7 @@ import { OwnerProofFields } from './owner-proof.tsx';
 interface ProofFormProps {
   readonly action: string;
   readonly danger?: boolean;
-  /** Whether the inputs above those of the proof are filled in. */
+  /** True if the inputs above those of the proof are filled in. */
   readonly isReady?: boolean;
   readonly onClose: () => void;
   /** The dialog closes when it resolves, and shows the error when it rejects. */

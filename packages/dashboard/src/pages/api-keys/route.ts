@@ -5,9 +5,9 @@ import { applicationsQuery } from '../applications/queries.ts';
 import { apiKeysQuery } from './queries.ts';
 
 interface Search {
-  /** Whether revoked and expired keys are listed too. */
+  /** True if revoked and expired keys are listed too. */
   readonly all?: true | undefined;
-  /** Whether the dialog to create a key is open. */
+  /** True if the dialog to create a key is open. */
   readonly create?: true | undefined;
   /** Id of the key whose dialog is open. */
   readonly key?: string | undefined;

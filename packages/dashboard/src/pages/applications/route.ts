@@ -5,7 +5,7 @@ import { applicationsQuery } from './queries.ts';
 
 interface Search {
   readonly search?: string | undefined;
-  /** Whether the dialog to create one is open. */
+  /** True if the dialog to create one is open. */
   readonly create?: true | undefined;
 }
 

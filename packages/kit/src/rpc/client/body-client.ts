@@ -75,7 +75,7 @@ class Upload {
     this.#byteSize = byteSize;
   }
 
-  /** Whether the service may have got the whole body. */
+  /** True if the service may have got the whole body. */
   get isSent(): boolean {
     return this.#isSent;
   }

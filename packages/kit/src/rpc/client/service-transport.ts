@@ -22,7 +22,7 @@ const CONNECTION_AGE_MS_MAX = 60_000;
 
 interface ServiceTransportOptions {
   readonly tls?: ServiceTls | undefined;
-  /** Whether the calls of one turn of the event loop to this method share a request. */
+  /** True if the calls of one turn of the event loop to this method share a request. */
   isBatched?(method: DescMethodUnary): boolean;
 }
 

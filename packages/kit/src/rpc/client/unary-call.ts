@@ -50,7 +50,7 @@ export class UnaryCall implements Dispatcher.DispatchHandler {
     return this.#response.promise;
   }
 
-  /** Whether a service may have read the call. */
+  /** True if a service may have read the call. */
   get isSent(): boolean {
     return this.#controller !== undefined;
   }

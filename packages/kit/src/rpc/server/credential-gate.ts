@@ -59,9 +59,9 @@ export function createCredentialGate(
     return true;
   };
   return {
-    /** Whether a request presents a valid credential; one that does not is counted and logged. */
+    /** True if a request presents a valid credential; one that does not is counted and logged. */
     hasCredential,
-    /** Whether a request may go on to the router; otherwise it has been answered. */
+    /** True if a request may go on to the router; otherwise it has been answered. */
     admit(req: Request, res: Response): boolean {
       // Routers also accept other spellings of a path, which need a credential too.
       const path = req.url?.split('?', 1)[0] as string;

@@ -120,7 +120,7 @@ const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
 /** Values that `Headers` accepts; it throws for others. */
 const HEADER_VALUE = /^[^\0\r\n\u0100-\uffff]*$/;
 
-/** Whether what was parsed from JSON has the types of {@link CallFacts}. */
+/** True if what was parsed from JSON has the types of {@link CallFacts}. */
 function hasValidTypes({ headers, timeoutMs }: CallFacts): boolean {
   if (typeof timeoutMs !== 'number' || timeoutMs <= 0) return false;
   if (typeof headers !== 'object' || Array.isArray(headers)) return false;

@@ -57,7 +57,7 @@ export async function selectFile(pool: pg.Pool, id: string): Promise<StoredFile 
   return (await pool.query<StoredFile>({ ...SELECT_FILE, values: [id] })).rows[0];
 }
 
-/** Whether the store should have any object. False where there are no tables yet. */
+/** True if the store should have any object. False where there are no tables yet. */
 export async function hasStored(db: Db): Promise<boolean> {
   try {
     const { rows } = await sql<{ stored: boolean }>`

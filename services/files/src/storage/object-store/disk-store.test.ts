@@ -13,7 +13,7 @@ import { createDiskStore } from './disk-store.ts';
 import type { ObjectStore } from './object-store.ts';
 
 const never = new AbortController().signal;
-/** Whether a process may mount a file system here. */
+/** True if a process may mount a file system here. */
 const NAMESPACE = 'unshare --user --map-root-user --mount';
 const hasNamespaces = spawnSync('/bin/sh', ['-c', `${NAMESPACE} mount -t tmpfs none /mnt`]).status === 0;
 

@@ -12,7 +12,7 @@ export const filesQuery = (applicationId: string, page: number, search: string) 
     placeholderData: (previous, query) => (query?.queryKey[1] === applicationId ? keepPreviousData(previous) : undefined),
   });
 
-/** Whether a name is free. */
+/** True if a name is free. */
 export const nameQuery = (applicationId: string, name: string) =>
   queryOptions({
     queryKey: ['file-name', applicationId, name],
