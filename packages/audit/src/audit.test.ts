@@ -136,7 +136,7 @@ describe('a page', () => {
     ['a start without a time', { before: { id: randomUUID() } }],
     ['a start out of range', { before: { at: { seconds: 99_999_999_999_999n, nanos: 0 }, id: randomUUID() } }],
     ['a start without an id', { before: { at: timestampFromDate(at(0)), id: 'x' } }],
-  ])('is refused for %s', async (_what, request) => {
+  ])('is rejected for %s', async (_what, request) => {
     const refusal = await refusalOf(log.client.listAuditEntries({ accountId: randomUUID(), ...request }));
     expect(refusal).toMatchObject({ reason: 'audit_page_invalid', kind: 'malformed' });
   });

@@ -74,7 +74,7 @@ function toChangesJson(changes: Changes): string {
   return Buffer.byteLength(json) > JSON_BYTES_MAX ? '{"omitted":true}' : json;
 }
 
-/** `jsonb` refuses NUL and lone surrogates. */
+/** `jsonb` rejects NUL and lone surrogates. */
 function truncate(text: string): string {
   return text.slice(0, TEXT_LENGTH_MAX).replaceAll('\0', '').toWellFormed();
 }

@@ -65,7 +65,7 @@ it('a process ends where Redis rejects it, and says so without the password', { 
   const ports = { HOST: '127.0.0.1', PORT: '0', GRPC_PORT: '0', REALTIME_PORT: '0' };
   const { status, stdout } = run('realtime', [], { ...common, APPS_URL, ...ports, REDIS_URL: url.href });
   expect(status).toBe(1);
-  expect(stdout).toContain(`redis refuses the user or the password of REDIS_URL, at ${url.host}: WRONGPASS`);
+  expect(stdout).toContain(`redis rejects the user or the password of REDIS_URL, at ${url.host}: WRONGPASS`);
   expect(stdout).not.toContain('swordfish');
 });
 

@@ -8,7 +8,7 @@ import { runMain } from './testing/command.ts';
 
 const CREDENTIAL = 'service-credential-of-32-characters';
 const routes = [testRoute(AuthenticationService, { authenticate: async () => ({}) })];
-const REASON = 'identity refuses the credential of this process (SERVICE_CREDENTIALS)';
+const REASON = 'identity rejects the credential of this process (SERVICE_CREDENTIALS)';
 
 /** A gateway before services of which identity takes another credential than it has. */
 async function startRefused() {
@@ -28,7 +28,7 @@ async function startRefused() {
 }
 
 describe('the process', { timeout: 30_000 }, () => {
-  it('is not ready while a service refuses its credential, says so once, answers 503 meanwhile, and recovers by itself', async () => {
+  it('is not ready while a service rejects its credential, says so once, answers 503 meanwhile, and recovers by itself', async () => {
     const { identity, baseUrl, logLines, text } = await startRefused();
     const isReady = async () => (await fetch(`${baseUrl}/readyz`)).status === 200;
     expect(await isReady()).toBe(false);

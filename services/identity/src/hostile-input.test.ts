@@ -68,7 +68,7 @@ test.each(TEXTS)('%s in any field is accepted or rejected by a rule', async (_wh
     authentication.authenticate({ credential: sessionCredential(text) }),
     authentication.authenticate({ credential: keyCredential(plaintextKey), clientIp: text }),
   ];
-  // What is no refusal by a rule makes this throw.
+  // Any other error than a rejection by a rule makes this throw.
   const kindOf = (call: Promise<unknown>) =>
     call.then(
       () => 'done',

@@ -29,7 +29,7 @@ export function watchSockets(hubs: { readonly socketCount: number; readonly appl
 }
 
 export const upgradesRejected = new Counter({
-  name: 'latchkey_upgrades_refused_total',
+  name: 'latchkey_upgrades_rejected_total',
   help: 'Upgrades that were rejected, by reason.',
   labels: ['reason'],
 });

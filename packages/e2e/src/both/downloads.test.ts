@@ -63,7 +63,7 @@ describe('a download', () => {
     expect((await fetch(data.url)).status).toBe(200);
   });
 
-  it('is refused for a URL that was changed', async () => {
+  it('is rejected for a URL that was changed', async () => {
     const url = await createUrl();
     const at = url.length - 10;
     const changed = `${url.slice(0, at)}${url[at] === 'a' ? 'b' : 'a'}${url.slice(at + 1)}`;

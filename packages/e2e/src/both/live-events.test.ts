@@ -39,7 +39,7 @@ const set = async (field: string, value: unknown, id = applicationId, caller = a
 const remove = async (id = applicationId) =>
   (await api.delete('/api/v1/panel/delete-application', { applicationId: id, code: '' })).status;
 
-it('all clients receive a pause, a new version, a resume and the deletion, are closed then, and refused afterwards', async () => {
+it('all clients receive a pause, a new version, a resume and the deletion, are closed then, and rejected afterwards', async () => {
   const clients = [await listen(), await listen()];
   for (const [field, value] of [
     ['status', 'paused'],

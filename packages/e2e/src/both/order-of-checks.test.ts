@@ -24,7 +24,7 @@ beforeAll(async () => {
   state = await readState(owner, { keys: false });
 });
 
-/** The route's valid request with something that its schema refuses. */
+/** The route's valid request with something that its schema rejects. */
 function malformed(route: RouteCase, applicationId: string): SendOptions {
   const { query, body, headers } = route.request(applicationId);
   if (body && !(body instanceof Uint8Array)) return { ...(query && { query }), body: { ...(body as object), surplus: 1 } };
@@ -69,7 +69,7 @@ it('the action checks come last', async () => {
   expect(outcome(await owner.session.with({ 'x-csrf-token': '' }).post('/api/v1/panel/api-keys', {}))).toBe('403 csrf_invalid');
 });
 
-describe('an upload is refused by its head, without being asked for its bytes,', () => {
+describe('an upload is rejected by its head, without being asked for its bytes,', () => {
   const TOO_LARGE = { 'content-length': String(150 * MIB + 1) };
   const EMPTY = { 'content-length': '0' };
   const json = { 'content-type': 'application/json' };

@@ -93,7 +93,7 @@ export async function createApplication(api: Api, name = unique('app-')): Promis
   return new URL(headers.get('location') ?? '', api.baseUrl).searchParams.get('applicationId') as string;
 }
 
-/** Everything of an account that a refused request must leave unchanged, as one text. */
+/** Everything of an account that a rejected request must leave unchanged, as one text. */
 export async function readState({ session }: Owner, { keys: withKeys = true } = {}): Promise<string> {
   const applications = (await session.get('/api/v1/panel/get-applications')).data as Array<{ id: string }>;
   const details = await Promise.all(

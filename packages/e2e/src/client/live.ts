@@ -25,7 +25,7 @@ export class LiveClient {
   readonly frames: LiveFrame[] = [];
   /** Defects of frames. */
   readonly flaws: string[] = [];
-  /** The close code, or the status of a refused upgrade; 0 without a connection. */
+  /** The close code, or the status of a rejected upgrade; 0 without a connection. */
   readonly ended: Promise<number>;
   endedAt = Number.POSITIVE_INFINITY;
 

@@ -44,7 +44,7 @@ export class RevocationWatch {
     if (describeOutcome(outcome) === '200') this.#revokedAt = Math.min(this.#revokedAt, performance.now());
   }
 
-  /** Ends it once all goes well: both keys are revoked then, and refused at every gateway. */
+  /** Ends it once all goes well: both keys are revoked then, and rejected at every gateway. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#done;

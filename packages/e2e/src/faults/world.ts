@@ -71,7 +71,7 @@ export class World {
   /**
    * @param refusals codes of client errors that may be the response
    * @param mayBeMissing whether a 404 may be, asked after the response
-   * @throws {Violation} on any other refusal
+   * @throws {Violation} on any other rejection
    */
   async send(
     kind: Sample['kind'],

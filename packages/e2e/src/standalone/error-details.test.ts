@@ -96,7 +96,7 @@ describe('details name the input and the rule', () => {
     expect(detailsOf(await owner.session.send(method, path, options))).toEqual(expected);
   });
 
-  it('also where a service refuses what the schema let through', async () => {
+  it('also where a service rejects what the schema let through', async () => {
     const { session } = owner;
     const key = await createKey(owner);
     const set = (field: string, value: unknown) => session.patch(SETTINGS, { field, value }, { applicationId });

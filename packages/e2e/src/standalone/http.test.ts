@@ -125,7 +125,7 @@ describe('valid HTTP that is seldom seen is answered:', () => {
     expect(data.map(({ name }: { name: string }) => name)).toEqual(['in chunks x', 'smuggled application']);
   });
 
-  it('several on one connection in order, also after a refused one whose body is skipped', async () => {
+  it('several on one connection in order, also after a rejected one whose body is skipped', async () => {
     const refused = create('Content-Length: 31\r\n').replace(KEY, 'unknown');
     const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
     const bytes = refused + ids.map((id) => list(LIST, `X-Request-Id: ${id}\r\n`)).join('');

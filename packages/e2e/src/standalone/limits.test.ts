@@ -160,7 +160,7 @@ describe('signing up and in', () => {
     expect((await client.post(path, body)).status).toBe(path === SIGN_UP ? 200 : 401);
   });
 
-  it('are refused after failures for one email, in any case and from any address, but for one attempt each', async () => {
+  it('are rejected after failures for one email, in any case and from any address, but for one attempt each', async () => {
     const { email, password } = await signUp(newClient());
     const last = newAddress();
     const answers: Answer[] = [];
@@ -177,7 +177,7 @@ describe('signing up and in', () => {
     expectDenial(answers[5], 'sign-in-failures', FAILURES, 900);
   });
 
-  it('are not refused to an owner, at home or from a new address, however long others fail', async () => {
+  it('succeed for the owner, at home or from a new address, however long others fail', async () => {
     const home = newAddress();
     const owner = await signUp(newClient(home));
     const attempt = (address: string, password = owner.password) => signInTo(newClient(address), { ...owner, password });

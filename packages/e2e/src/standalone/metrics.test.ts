@@ -78,7 +78,7 @@ describe('metrics', () => {
       expect(sum('latchkey_rpc_server_duration_seconds_count', { ...method, code: 'not_found' })).toBe(1);
       expect(sum('latchkey_rpc_server_duration_seconds_count', { code: 'ok' })).toBeGreaterThan(3);
       expect(sum('latchkey_sign_in_failures_total', { reason: 'sign_in_failed' })).toBe(5);
-      expect(sum('latchkey_rate_limit_refusals_total', { limit: 'sign-in' })).toBe(1);
+      expect(sum('latchkey_rate_limit_rejections_total', { limit: 'sign-in' })).toBe(1);
     });
     const texts = samples.flatMap(({ labels }) => Object.values(labels)).join('\n');
     for (const word of [path, owner.email, owner.username, '127.0.0.1', key.text]) expect(texts).not.toContain(word);
@@ -105,7 +105,7 @@ describe('metrics', () => {
       ['latchkey_sockets_open', 1],
       ['latchkey_socket_applications', 1],
       ['latchkey_events_sent_total', 1],
-      ['latchkey_upgrades_refused_total', 1, { reason: 'socket_key_invalid' }],
+      ['latchkey_upgrades_rejected_total', 1, { reason: 'socket_key_invalid' }],
       ...['apps', 'identity', 'files'].map((schema) => ['latchkey_database_connections_max', 10, { schema }] as const),
       ['latchkey_redis_connections', 0, { state: 'down' }],
     ];

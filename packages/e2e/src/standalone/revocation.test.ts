@@ -25,7 +25,7 @@ async function knownKey(): Promise<Key> {
 }
 
 describe('on the very next request', () => {
-  it('a key that lost a scope, or the application, is refused, and let in when it has it again', async () => {
+  it('a key that lost a scope, or the application, is rejected, and let in when it has it again', async () => {
     const key = await knownKey();
     const other = await createApplication(owner.session);
     const steps: Array<[object, string]> = [
@@ -40,7 +40,7 @@ describe('on the very next request', () => {
     }
   });
 
-  it('a key is refused from its end on, which may be moved, and not before', async () => {
+  it('a key is rejected from its end on, which may be moved, and not before', async () => {
     const key = await knownKey();
     const expiresAt = Date.now() + 1_500;
     await change(key, { expiresAt: new Date(expiresAt).toISOString() });

@@ -38,7 +38,7 @@ describe('setting up', () => {
 });
 
 describe('signing in to an account with a second factor', () => {
-  it('asks for a code, refuses a wrong one, and takes a right one', async () => {
+  it('asks for a code, rejects a wrong one, and takes a right one', async () => {
     const owner = await signUpGuarded();
     const codes = [undefined, owner.wrongCode(), '', 'abcdef', owner.usedCode];
     const refused = await Promise.all(codes.map((code) => signIn(owner, code)));
@@ -49,7 +49,7 @@ describe('signing in to an account with a second factor', () => {
     expect(outcome(await signIn(owner, owner.recoveryCodes[0]?.replaceAll('-', '').toUpperCase()))).toBe('200');
   });
 
-  it('is refused after five failures, wherever the code is given, but not with a recovery code', async () => {
+  it('is rejected after five failures, wherever the code is given, but not with a recovery code', async () => {
     const other = await signUpGuarded();
     const applicationId = await createApplication(other.session);
     for (let i = 0; i < 5; i += 1) expect(outcome(await signIn(other, other.wrongCode()))).toBe('400 bad_request');

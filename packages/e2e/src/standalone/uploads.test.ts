@@ -95,7 +95,7 @@ describe('a file of', () => {
     expect(await listFiles(owner.session, applicationId)).toEqual(before);
   });
 
-  it('no bytes is refused, whether that is announced or found out', async () => {
+  it('no bytes is rejected, whether that is announced or found out', async () => {
     const fileName = unique();
     expect(outcome(await upload(owner.session, applicationId, fileName, ''))).toBe('400 invalid_file');
     expect(outcome(await (await startUpload(owner.session, { applicationId, fileName })).finish())).toBe('400 invalid_file');

@@ -22,7 +22,7 @@ it.each(Object.keys(ERROR_KINDS) as ErrorKind[])('an error of the kind %s surviv
   expect(fromConnectError(sent)).toBe(sent);
 });
 
-it('only an unreachable callee, or one that refuses our credential, means that a dependency is unavailable', () => {
+it('only an unreachable callee, or one that rejects our credential, means that a dependency is unavailable', () => {
   for (const code of [Code.Unavailable, Code.DeadlineExceeded, Code.Unauthenticated]) {
     expect(fromConnectError(new ConnectError('x', code))).toMatchObject({ reason: 'dependency_unavailable', httpStatus: 503 });
   }

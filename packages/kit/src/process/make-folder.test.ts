@@ -14,6 +14,6 @@ it('creates what is missing, with its mode, also concurrently, and returns the t
   expect((await stat(join(dir, 'd/e'))).isDirectory()).toBe(true);
 });
 
-it.runIf(process.platform === 'linux')('fails where the file system refuses, and ends', async () => {
+it.runIf(process.platform === 'linux')('fails where the file system does, and ends', async () => {
   await expect(makeFolder('/proc/latchkey/a', 0o700)).rejects.toMatchObject({ code: 'ENOENT' });
 });

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 
 /**
  * Creates a folder and its missing parents, and returns the topmost new one. Node's recursive
- * `mkdir` never ends where a file system refuses with ENOENT, as below /proc.
+ * `mkdir` never ends where a file system fails with ENOENT, as below /proc.
  */
 export async function makeFolder(path: string, mode: number): Promise<string | undefined> {
   const make = async () => {

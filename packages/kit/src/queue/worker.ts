@@ -97,7 +97,7 @@ function startWorker(options: QueueWorkerOptions): () => Promise<void> {
     stalledInterval: STALLED_INTERVAL_MS,
     maxStalledCount: STALLED_MAX,
     runRetryDelay: REJECTED_DELAY_MS,
-    // BullMQ's own checks of a new connection fail for good when Redis refuses them once.
+    // BullMQ's own checks of a new connection fail for good when Redis rejects them once.
     skipWaitingForReady: true,
     skipVersionCheck: true,
   });

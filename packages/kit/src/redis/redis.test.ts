@@ -47,7 +47,7 @@ describe('a fail-fast connection', () => {
       attempts += 1;
     });
     await eventually(() => attempts > 2);
-    expect(messages()).toEqual(['redis refuses the user or the password of REDIS_URL']);
+    expect(messages()).toEqual(['redis rejects the user or the password of REDIS_URL']);
   });
 
   it('rejects commands within a second while Redis is frozen, and works again afterwards', async () => {
@@ -78,7 +78,7 @@ describe('the check of access', () => {
     return `redis://127.0.0.1:${port}`;
   };
 
-  it('fails where Redis refuses the user, its rights or a missing password, and hides the password', async () => {
+  it('fails where Redis rejects the user, its rights or a missing password, and hides the password', async () => {
     const { url } = await testRedis();
     const barred = `test-${randomUUID()}`;
     const { redis: owner } = await open(url);
@@ -90,7 +90,7 @@ describe('the check of access', () => {
       [await saying('-NOAUTH Authentication required.\r\n'), 'NOAUTH'],
     ] as const) {
       const err = await checkRedisAccess(refused).catch((failure: Error) => failure);
-      const start = `redis refuses the user or the password of REDIS_URL, at ${new URL(refused).host}: ${word} `;
+      const start = `redis rejects the user or the password of REDIS_URL, at ${new URL(refused).host}: ${word} `;
       expect(err?.message.slice(0, start.length)).toBe(start);
       expect(err?.message).not.toContain('swordfish');
     }

@@ -97,7 +97,7 @@ const connections = new Gauge({
 });
 
 const UNREACHABLE = 'redis is unreachable';
-const REJECTED = 'redis refuses the user or the password of REDIS_URL';
+const REJECTED = 'redis rejects the user or the password of REDIS_URL';
 
 const REJECTION = /^(WRONGPASS|NOAUTH|NOPERM) /;
 
@@ -143,7 +143,7 @@ function createOutageLog(logger: Logger) {
 const ACCESS_MS_MAX = 2_000;
 
 /**
- * Checks the user and the password of a Redis URL at start; throws where Redis refuses. A Redis
+ * Checks the user and the password of a Redis URL at start; throws where it rejects them. A Redis
  * that is down passes: the service runs without it until it returns.
  */
 export async function checkRedisAccess(url: string): Promise<void> {

@@ -26,7 +26,7 @@ it('counts the calls that are rejected as too many', async () => {
   release();
   await held;
   await client.deleteApplication({});
-  expect(await exposition.render()).toMatch(/^latchkey_rpc_overload_refusals_total 3$/m);
+  expect(await exposition.render()).toMatch(/^latchkey_rpc_overload_rejections_total 3$/m);
 });
 
 it('measures bodies and calls by the code that the caller gets', async () => {

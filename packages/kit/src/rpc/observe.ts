@@ -30,13 +30,13 @@ export const bodiesServed = new Histogram({
 });
 
 export const credentialRejections = new Counter({
-  name: 'latchkey_rpc_credential_refusals_total',
-  help: 'Calls refused for want of a service credential.',
+  name: 'latchkey_rpc_credential_rejections_total',
+  help: 'Calls rejected for lack of a valid service credential.',
 });
 
 export const overloadRejections = new Counter({
-  name: 'latchkey_rpc_overload_refusals_total',
-  help: 'Calls and bodies refused because too many were under way.',
+  name: 'latchkey_rpc_overload_rejections_total',
+  help: 'Calls and bodies rejected because too many were under way.',
 });
 
 /** The code of a failed call in metrics and spans, such as `not_found`. */

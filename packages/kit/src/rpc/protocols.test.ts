@@ -79,7 +79,7 @@ describe.each(ALL_PATHS)('$name', ({ name, open, deadlineHeader }) => {
     const info = { reason: 'gone_fishing', kind: 'conflict', code: 'busy', metadata: { until: 'monday' } };
     expect(err.findDetails(ErrorInfoSchema)).toMatchObject([info]);
     expect(fromConnectError(err)).toMatchObject({ ...info, message: 'The owner is away', httpStatus: 409 });
-    expect(lines).toMatchObject([{ level: 30, msg: 'rpc refused', requestId: 'r-1', reason: 'gone_fishing' }]);
+    expect(lines).toMatchObject([{ level: 30, msg: 'rpc rejected', requestId: 'r-1', reason: 'gone_fishing' }]);
   });
 
   it.each([new Error('the password is swordfish'), new ConnectError('the password is swordfish', Code.NotFound)])(
@@ -101,7 +101,7 @@ describe.each(ALL_PATHS)('$name', ({ name, open, deadlineHeader }) => {
     await client.deleteApplication({});
     expect(await codeOf(client.getApplicationSettings({}, { timeoutMs: 250 }))).toBe(Code.DeadlineExceeded);
     expect(await ended).toBeInstanceOf(Error);
-    await eventually(() => expect(lines.slice(1)).toMatchObject([{ level: 30, msg: 'rpc refused' }]));
+    await eventually(() => expect(lines.slice(1)).toMatchObject([{ level: 30, msg: 'rpc rejected' }]));
   });
 
   it('gives the handler the time that is left, 60 s at most', async () => {
@@ -132,7 +132,7 @@ describe.each(ALL_PATHS)('$name', ({ name, open, deadlineHeader }) => {
     controller.abort();
     expect(await call).toBe(Code.Canceled);
     expect(await ended).toBeInstanceOf(Error);
-    await eventually(() => expect(lines).toMatchObject([{ msg: 'rpc refused', reason: 'canceled' }]));
+    await eventually(() => expect(lines).toMatchObject([{ msg: 'rpc rejected', reason: 'canceled' }]));
     expect(await codeOf(client.deleteApplication({}, { signal: controller.signal }))).toBe(Code.Canceled);
     expect(lines).toHaveLength(1);
     const upstream = AbortSignal.abort(new ConnectError('upstream', Code.DeadlineExceeded));

@@ -80,7 +80,7 @@ describe.each(Object.entries(WAYS))('%s with TLS', (_name, open) => {
       );
     }
     expect(server.asked()).toBe(0);
-    const msg = 'connections without TLS that can be trusted are refused';
+    const msg = 'connections without TLS that can be trusted are rejected';
     expect(server.lines).toMatchObject([{ level: 40, address: '127.0.0.1', reason: 'SELF_SIGNED_CERT_IN_CHAIN', msg }]);
     expect(await codeOf(open(server, (await createPeer(authority)).tls)())).toBe('answered');
   });

@@ -8,7 +8,7 @@ export interface TcpProxy {
   freeze(): void;
   /** Passes nothing on over the open connections, and everything over new ones. */
   abandon(): void;
-  /** Cuts every connection and refuses new ones, like a server that is gone. */
+  /** Cuts every connection and rejects new ones, like a server that is gone. */
   cut(): Promise<void>;
   /** Cuts the connection of the next client that sends the text, before the response. */
   loseAnswerTo(text: string): void;

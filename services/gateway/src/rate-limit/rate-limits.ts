@@ -56,7 +56,7 @@ export function tighter(a: LimitState, b: LimitState): LimitState {
 }
 
 const rejections = new Counter({
-  name: 'latchkey_rate_limit_refusals_total',
+  name: 'latchkey_rate_limit_rejections_total',
   help: 'Requests that a limit rejected, by the name of the limit in the RateLimit headers.',
   labels: ['limit'],
 });

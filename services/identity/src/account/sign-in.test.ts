@@ -25,7 +25,7 @@ test.each([
   ['an empty password', { password: '' }],
   ['a password of 129 code points', { password: 'p'.repeat(129) }],
   ['a password with half a surrogate pair', { password: `${PASSWORD}\ud800` }],
-])('sign-in refuses %s', async (_what, part) => {
+])('sign-in rejects %s', async (_what, part) => {
   const { email } = (await signUpSomeone(identity)).account;
   const refusal = await refusalOf(identity.accounts.signIn({ email, password: PASSWORD, ...part }));
   expect(refusal).toMatchObject({ reason: 'sign_in_invalid', kind: 'malformed', code: 'VALIDATION_ERROR' });

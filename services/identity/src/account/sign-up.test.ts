@@ -32,7 +32,7 @@ test.each([
   ['a password with a NUL', { password: `${PASSWORD}\0` }],
   ['a password with half a surrogate pair', { password: `${PASSWORD}\ud800` }],
   ['an email of another script', { email: 'почта@пример.test' }],
-])('sign-up refuses %s', async (_what, part) => {
+])('sign-up rejects %s', async (_what, part) => {
   const refusal = await refusalOf(identity.accounts.signUp({ ...someSignUp(), ...part }));
   expect(refusal).toMatchObject({ reason: 'sign_up_invalid', kind: 'malformed', code: 'VALIDATION_ERROR' });
 });
@@ -50,7 +50,7 @@ test.each([
   expect(await outcomeOf(identity.accounts.signIn(request))).toBe('done');
 });
 
-test('sign-up refuses a username and an email that are taken in another case, with one answer', async () => {
+test('sign-up rejects a username and an email that are taken in another case, with one answer', async () => {
   const taken = someSignUp();
   await identity.accounts.signUp(taken);
   const byName = await refusalOf(identity.accounts.signUp({ ...someSignUp(), username: taken.username.toUpperCase() }));
@@ -75,7 +75,7 @@ test('no account is left behind when its session could not be stored', async () 
   expect(await outcomeOf(identity.accounts.signUp(request))).toBe('done');
 });
 
-test('sign-up is refused where it is closed', async () => {
+test('sign-up is rejected where it is closed', async () => {
   const closed = identity.connect({ env: { SIGN_UP: 'closed' } });
   const refusal = await refusalOf(closed.accounts.signUp(someSignUp()));
   expect(refusal).toMatchObject({ reason: 'sign_up_closed', kind: 'forbidden', code: 'sign_up_closed' });

@@ -45,7 +45,7 @@ test('an update changes what is given and leaves the rest', async () => {
   expect((await identity.apiKeys.listApiKeys({ accountId: key.accountId })).apiKeys).toEqual([moved]);
 });
 
-test('an update that contradicts only what is stored is refused as a conflict', async () => {
+test('an update that contradicts only what is stored is rejected as a conflict', async () => {
   const restricted = await createRestrictedKey();
   const open = await createSomeKey(identity, { accountId: restricted.accountId });
   const applicationIds = { applicationIds: restricted.applicationIds };

@@ -38,7 +38,7 @@ test('a principal has the username of its account, whatever the credential', asy
   }
 });
 
-test('unknown, forged and wrong keys are refused with one answer', async () => {
+test('unknown, forged and wrong keys are rejected with one answer', async () => {
   const { plaintextKey } = await createSomeKey(identity);
   const keys = [await someWrongKey(), createApiKeyText().text, `${plaintextKey}x`, plaintextKey.slice(0, -1), ''];
   const refusals = await Promise.all(keys.map((key) => refusalOf(use(key))));
@@ -55,7 +55,7 @@ test('a key ends at its expiry', async () => {
   expect(refusal).toMatchObject({ reason: 'api_key_expired', kind: 'unauthenticated', code: 'api_key_expired' });
 });
 
-test('a key that was revoked and has expired is refused as revoked', async () => {
+test('a key that was revoked and has expired is rejected as revoked', async () => {
   const { accountId, apiKey, plaintextKey } = await createSomeKey(identity, { expiresAt: inAMinute() });
   await identity.apiKeys.revokeApiKey({ accountId, apiKeyId: apiKey.id });
   identity.clock.advance(MINUTE_MS);

@@ -47,7 +47,7 @@ test('the time of use is written at most once a minute', async () => {
   expect(await lastSeen()).toEqual(identity.clock.now());
 });
 
-test('a session that was signed out of is refused on the next request, and its epoch is gone', async () => {
+test('a session that was signed out of is rejected on the next request, and its epoch is gone', async () => {
   const { account, session } = await signUpSomeone(identity);
   const { principal, epochKey, epoch } = await use(session.token);
   expect(await identity.redis.get(epochKey)).toBe(epoch);

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { CREDENTIAL, openTransport, startHttpServer, startTestServer } from '../../testing/servers.ts';
 import { checkServing, requireCredentialAccepted } from './peer-readiness.ts';
 
-const REJECTED = 'apps refuses the credential of this process (SERVICE_CREDENTIALS)';
+const REJECTED = 'apps rejects the credential of this process (SERVICE_CREDENTIALS)';
 
 it('a required service must be ready and accept the credential', async () => {
   const { url } = await startTestServer([]);

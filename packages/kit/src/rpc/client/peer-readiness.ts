@@ -22,7 +22,7 @@ export async function checkServing(transport: Transport, peer: string, timeoutMs
       problem = new Error(`${peer} is not ready`);
     } catch (err) {
       const isRejected = err instanceof ConnectError && err.code === Code.Unauthenticated;
-      const message = `${peer} refuses the credential of this process (SERVICE_CREDENTIALS)`;
+      const message = `${peer} rejects the credential of this process (SERVICE_CREDENTIALS)`;
       problem = isRejected ? new CredentialRejected(message) : err;
     }
   }

@@ -33,7 +33,7 @@ export function createCredentialGate(
 ) {
   const isValid = createCredentialCheck(credentials);
   const methods = new Set(routes.flatMap(({ service }) => service.methods.map(methodPath)));
-  const logRejection = createRejectionLog(logger, 'calls without a valid service credential are refused');
+  const logRejection = createRejectionLog(logger, 'calls without a valid service credential are rejected');
   const openCalls = new ConcurrencyLimit(OPEN_CALLS_MAX);
   const openCallsOfNetwork = new ConcurrencyLimit(OPEN_CALLS_PER_NETWORK);
   const hasCredential = ({ headers, socket }: Request) => {

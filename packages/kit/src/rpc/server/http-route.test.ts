@@ -84,7 +84,7 @@ describe('an HTTP route', () => {
       if (i % 2 === 0) socket.resetAndDestroy();
       else socket.end();
     }
-    await eventually(() => lines.filter(({ msg }) => msg === 'rpc refused').length >= 10);
+    await eventually(() => lines.filter(({ msg }) => msg === 'rpc rejected').length >= 10);
     expect(lines.filter(({ msg }) => msg === 'rpc failed')).toEqual([]);
     expect((await fetch(`${url}/open/a`)).status).toBe(200);
   });

@@ -66,7 +66,7 @@ export async function startRpcServer(options: RpcServerOptions) {
   const health = healthRoute(checkReady, routes);
   const reflection = reflectionRoute([...routes, health]);
   const gate = createCredentialGate(credentials, [...routes, health, reflection], logger, limits.openCallMs);
-  const logRejectedPeer = createRejectionLog(logger, 'connections without TLS that can be trusted are refused');
+  const logRejectedPeer = createRejectionLog(logger, 'connections without TLS that can be trusted are rejected');
   const streams = new AbortController();
   const connect = {
     routes: (router: ConnectRouter) => {

@@ -114,7 +114,7 @@ export function reject(err: unknown, signal: AbortSignal, logger: Logger, facts:
   // A failure after the call's end is a consequence of that end.
   if (signal.aborted) {
     const error = endedBy(signal);
-    logger.info({ ...facts, reason: error.code === Code.Canceled ? 'canceled' : 'deadline_exceeded' }, 'rpc refused');
+    logger.info({ ...facts, reason: error.code === Code.Canceled ? 'canceled' : 'deadline_exceeded' }, 'rpc rejected');
     return error;
   }
   const domain = err instanceof DomainError || err instanceof ConnectError ? fromConnectError(err) : undefined;
@@ -122,9 +122,9 @@ export function reject(err: unknown, signal: AbortSignal, logger: Logger, facts:
   const known = domain ?? (isMigrating || isDatabaseUnavailable(err) ? commonErrors.dependency_unavailable() : undefined);
   const reason = known?.reason ?? 'internal';
   // A missing table appears by itself, once another process has migrated.
-  if (!domain && isMigrating) logger.warn({ ...facts, reason, problem: err.message }, 'rpc refused');
+  if (!domain && isMigrating) logger.warn({ ...facts, reason, problem: err.message }, 'rpc rejected');
   else if (!known || known.httpStatus === 503) logger.error({ ...facts, reason, err }, 'rpc failed');
-  else logger.info({ ...facts, reason }, 'rpc refused');
+  else logger.info({ ...facts, reason }, 'rpc rejected');
   return known ? toConnectError(known) : internalError();
 }
 
