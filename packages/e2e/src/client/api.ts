@@ -97,7 +97,7 @@ const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 const DETAIL_PATH = /^(?:request|(?:body|query|params|header)(?:\.[\w.-]+)?)$/;
 
-/** True if an error has the properties of its code; two codes have details (decisions 3). */
+/** True if an error has the properties of its code; two codes have details (specification 7). */
 function isError(names: string, { code, details }: Record<string, unknown>): boolean {
   if (code !== 'VALIDATION_ERROR' && code !== 'bad_request') return names === 'success,code,message';
   if (names !== 'success,code,message,details' || !Array.isArray(details)) return false;
@@ -108,7 +108,7 @@ function isError(names: string, { code, details }: Record<string, unknown>): boo
   return areNamed && details.length > 0 && details.length <= 10;
 }
 
-/** Parses a response and checks its form (specification 1 and 7, decisions 1 and 3). */
+/** Parses a response and checks its form (specification 1, specification 7). */
 export function checkAnswer(
   what: string,
   { status, headers, text }: { status: number; headers: Headers; text: string },

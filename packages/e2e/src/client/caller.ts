@@ -4,7 +4,7 @@ import { Api } from './api.ts';
 import { listFiles } from './files.ts';
 import '../instance/provided.ts';
 
-/** All scopes (specification 5, decisions 5). */
+/** All scopes (specification 5.3). */
 export const SCOPES = [
   'applications:read',
   'applications:create',

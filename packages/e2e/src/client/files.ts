@@ -8,7 +8,7 @@ export const ACTION = '/api/v1/panel/file-action';
 
 export const MIB = 1024 * 1024;
 
-/** A row of the files table (specification 2.4, decisions 7). */
+/** A row of the files table (specification 2.4). */
 export interface FileRow {
   readonly id: string;
   readonly displayName: string;

@@ -87,7 +87,7 @@ export const APPLICATION_ROUTES = KEY_ROUTES.filter(({ names }) => names !== und
 /** A wrong password: the request changes nothing. */
 const wrongProof = (more: object) => () => ({ password: 'not the password', ...more });
 
-/** Routes that accept only a session (decisions 2). */
+/** Routes that accept only a session (specification 5.1). */
 export const SESSION_ROUTES: readonly RouteCase[] = [
   route(`GET ${PANEL}/api-keys`),
   route(`POST ${PANEL}/api-keys`, () => ({ name: 'A key', scopes: ['applications:read'], allApplications: true })),

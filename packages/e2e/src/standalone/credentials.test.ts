@@ -9,7 +9,7 @@ import { KEY_ROUTES, nameOf, type RouteCase, SESSION_ROUTES } from '../client/ro
 import { readDocument } from '../documents/document.ts';
 import { SERVICE_CREDENTIAL } from '../instance/instance.ts';
 
-/** Every route with every credential that it rejects (specification 5, decisions 2). */
+/** Every route with every credential that it rejects (specification 5.1). */
 let owner: Owner;
 let key: Key;
 let revoked: Key;

@@ -4,7 +4,7 @@ import type { Answer, Api } from '../client/api.ts';
 import { createApplication, createKey, type Key, type Owner, signUp } from '../client/caller.ts';
 import { outcome } from '../client/files.ts';
 
-/** Changes take effect on the very next request (decisions 5), though gateways cache. */
+/** Changes take effect on the very next request (specification 5.4), though gateways cache. */
 let owner: Owner;
 let applicationId: string;
 beforeAll(async () => {

@@ -43,7 +43,7 @@ export interface ErrorDetail {
   readonly message: string;
 }
 
-/** Envelope codes whose errors carry details (decisions 3). */
+/** Envelope codes whose errors carry details (specification 7). */
 const DETAILED_CODES: ReadonlySet<string> = new Set(['VALIDATION_ERROR', 'bad_request']);
 
 /** A failure that a rule of the domain raised. Everything else is a defect, and masked. */

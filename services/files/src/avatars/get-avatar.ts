@@ -7,7 +7,7 @@ import { objectKey } from '../storage/object-store/object-store.ts';
 import { selectCurrent } from './avatar.store.ts';
 
 /**
- * An account's avatar, or only the one with this id (decisions 8). Throws `avatar_not_found`;
+ * An account's avatar, or only the one with this id (specification 4.3). Throws `avatar_not_found`;
  * `dependency_unavailable` where the store fails.
  */
 export async function getAvatar(

@@ -20,7 +20,7 @@ export interface MakeContext extends AvatarContext {
 }
 
 /**
- * Makes the image of an avatar, and makes the avatar the account's (specification 4.2). Throws
+ * Makes the image of an avatar, and makes the avatar the account's (specification 4.3). Throws
  * where a dependency fails. May be repeated after a failure or a crash at any point, and
  * concurrently.
  */

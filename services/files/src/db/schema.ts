@@ -67,7 +67,7 @@ export interface DeletedApplicationTable {
 
 /**
  * `waiting` for its image; `stored`, before identity knows of it; `recorded` as the account's;
- * `replaced` by another; `rejected` because of what was sent; `abandoned` as no worker made it in
+ * `replaced` by another; `refused` because of what was sent; `abandoned` as no worker made it in
  * time. A row `removing` is no avatar but the removal of those before it, which identity may not
  * know of; it ends as `replaced`.
  */
@@ -85,7 +85,7 @@ export interface AvatarTable {
   image_id: string | null;
   byte_size: number | null;
   checksum: Buffer | null;
-  /** Reason for the client, of one that is rejected. */
+  /** Reason for the client, of one that is refused. */
   refusal: string | null;
   created_at: Generated<Date>;
   /** For the audit log; null without an actor. */

@@ -19,7 +19,7 @@ sharp.block({ operation: ['VipsForeignLoad'] });
 sharp.unblock({ operation: ['VipsForeignLoadJpegBuffer', 'VipsForeignLoadPngBuffer', 'VipsForeignLoadWebpBuffer'] });
 
 /**
- * Makes a still WebP of an image (specification 4.2): as large as the image and at most 256 x 256,
+ * Makes a still WebP of an image (specification 4.3): as large as the image and at most 256 x 256,
  * upright, in sRGB, without metadata. Throws ImageRejected.
  */
 export async function convertImage(upload: Buffer, pixelsMax: number): Promise<Buffer> {

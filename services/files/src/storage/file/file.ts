@@ -11,7 +11,7 @@ import { LIFETIME_S, LIFETIME_S_MAX } from '../download/download-url.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { countDownloadUrl, isNameTaken, lockRenames, recordFiles, selectFile, selectMetadata, updateName } from './file.store.ts';
 
-/** The name in stored form (specification 2.5, decisions 7). Throws `file_name_invalid`. */
+/** The name in stored form (specification 2.5). Throws `file_name_invalid`. */
 export function parseFileName(text: string): string {
   const name = withoutInvisible(text);
   if (name.length > FILE_NAME_LENGTH_MAX || !FILE_NAME.test(name)) throw errors.file_name_invalid();
@@ -71,7 +71,7 @@ export async function renameFile(
 }
 
 /**
- * Creates a URL of a file's bytes and counts it (decisions 11): the store's own where it serves its
+ * Creates a URL of a file's bytes and counts it (specification 4.4): the store's own where it serves its
  * objects, else one of this service. Throws `lifetime_invalid`, `application_not_found`,
  * `file_not_found`.
  */

@@ -13,7 +13,7 @@ const OFFSET_MAX = 1_000_000_000_000n;
 const PART_OF_NAME = /^[A-Za-z0-9_. -]{1,16}$/;
 
 /**
- * A page of an application's files, newest first, and the number of matches (decisions 7). Throws
+ * A page of an application's files, newest first, and the number of matches (specification 4.2). Throws
  * `page_invalid`, `application_not_found`.
  */
 export async function listFiles(

@@ -30,9 +30,11 @@ type UploadDescription = ApplicationRef & {
 export type BegunUpload = { readonly ticket: string; readonly fileId: string } | { readonly stored: UploadResponse };
 
 /**
- * Checks whether a file may be uploaded now, and takes the account's lease (specification 4.2 rules
- * 3 and 4, decisions 7). Returns the ticket that opens the data path once; or the stored file, where
- * the same credential repeats an upload with the same checksum.
+ * Checks whether a file may be uploaded now, and takes the account's lease
+ * (specification 4.2).
+ *
+ * @returns the ticket that opens the data path once; or the stored file, where the same credential
+ *   repeats an upload with the same checksum
  */
 export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescription): Promise<BegunUpload> {
   const displayName = parseFileName(upload.fileName);

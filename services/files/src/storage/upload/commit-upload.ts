@@ -15,7 +15,7 @@ const UNKNOWN_TYPE = 'application/octet-stream';
 
 /**
  * Makes the file's row if everything that was checked before the bytes came still holds
- * (specification 4.2 rule 4). Uploads of an account follow one another, as the transaction that
+ * (specification 4.2). Uploads of an account follow one another, as the transaction that
  * counts one also ends its intent. A restart of the apps service is waited for.
  */
 export async function commitUpload(

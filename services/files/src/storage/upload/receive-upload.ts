@@ -50,8 +50,8 @@ export function createReceiveUpload(ctx: FilesContext): ReceiveUpload {
 }
 
 /**
- * Stores the bytes of an upload and makes the file, or leaves nothing (specification 4.2, decisions
- * 7). Throws `upload_ticket_invalid` for a ticket that was never issued, was used, or is too old.
+ * Stores the bytes of an upload and makes the file, or leaves nothing
+ * (specification 4.2). Throws `upload_ticket_invalid` for a ticket that was never issued, was used, or is too old.
  */
 async function receive(ctx: FilesContext, ticket: string, source: Readable, requestId: string): Promise<UploadResponse> {
   const intent = await claimIntent(ctx.db, hashTicket(ticket), ctx.limits.uploadLeaseMs);

@@ -29,8 +29,8 @@ export function sumUsage(usages: readonly ApplicationUsage[], deleted: ReadonlyS
 }
 
 /**
- * Applications that are deleted, so that their files no longer count (specification 4.2, decisions
- * 7). If a size is given, apps is asked only when a file of that size does not fit otherwise.
+ * Applications that are deleted, so that their files no longer count (specification 3).
+ * If a size is given, apps is asked only when a file of that size does not fit otherwise.
  */
 export async function findDeleted(
   { findOwned, limits }: Pick<FilesContext, 'findOwned' | 'limits'>,
