@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Resolves when a promise settles, however it ends, or after so many milliseconds. */
+/** Resolves when a promise settles, however it ends, or after this many milliseconds. */
 export async function within(timeoutMs: number, promise: Promise<unknown>): Promise<void> {
   const timer = new AbortController();
   const waited = delay(timeoutMs, undefined, { signal: timer.signal }).catch(() => undefined);

@@ -2,7 +2,7 @@
 export const isLoopback = (hostname: string): boolean => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
 
 /**
- * Where to listen unless it is set. Without a public URL, or with one of this machine, others have
+ * Default address to listen on. Without a public URL, or with one of this machine, others have
  * no way in.
  */
 export function defaultHost(publicUrl = 'http://localhost'): string {

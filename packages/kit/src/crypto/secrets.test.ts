@@ -25,7 +25,7 @@ describe('encryption', () => {
     for (const attempt of attempts) expect(attempt).toThrow();
   });
 
-  it('refuses a truncated tag that nothing follows', () => {
+  it('rejects a truncated tag at the end', () => {
     const empty = encrypt(key, '', 'c');
     for (const tagBytes of [4, 8, 12, 15]) expect(() => decrypt(key, empty.subarray(0, 13 + tagBytes), 'c')).toThrow();
   });

@@ -52,7 +52,7 @@ it('a frozen database fails queries within 5 s as unavailable, and no later quer
   expect(await Promise.all(numbers.map((n) => select(db, n)))).toEqual(numbers);
 });
 
-it('a connection on which nothing comes back is replaced', async () => {
+it('a connection without responses is replaced', async () => {
   const { proxy, db } = await openProxied(1);
   await select(db);
   proxy.abandon();

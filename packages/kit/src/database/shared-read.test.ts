@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** Reads the square of an even number; there is no row for an odd one. */
+/** Reads the square of an even number; an odd one has no row. */
 function open() {
   const { pool, close } = createDatabase({ url: database.url, schema: 'public', logger: memoryLogger().logger });
   onTestFinished(close);

@@ -20,7 +20,7 @@ const KEYS_MAX = 500;
  */
 export function createSharedRead<R extends object>(pool: pg.Pool, { name, key, select }: SharedReadOptions) {
   const arrays = Object.values(key).map((type, index) => `$${index + 1}::${type}[]`);
-  // OFFSET 0 leaves the planner one way: a look-up for each key.
+  // OFFSET 0 leaves the planner one way: an index lookup for each key.
   const text = `select asked.n, found.* from unnest(${arrays}) with ordinality as asked (${Object.keys(key)}, n)
     cross join lateral (${select} offset 0) as found`;
   const loader = new DataLoader<readonly unknown[], R | undefined>(

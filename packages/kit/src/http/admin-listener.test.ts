@@ -23,7 +23,7 @@ async function start() {
   return { url, status, setProblem };
 }
 
-it('serves metrics with the token, and nothing else but probes', async () => {
+it('serves only probes, and metrics with the token', async () => {
   const { url, status } = await start();
   const headers = { authorization: `Bearer ${TOKEN}` };
   const metrics = await fetch(`${url}/metrics`, { headers });

@@ -38,7 +38,7 @@ export class ChunkedRequest extends IncomingMessage {
   /** Small chunks that the reader has not been given fill the beginning of the page. */
   #page: Buffer | undefined;
   #pageBytes = 0;
-  /** What came since the event loop's last turn. Undefined: no small chunk. */
+  /** Chunks since the event loop's last turn. Undefined: no small chunk. */
   #recent: { chunks: number; bytes: number } | undefined;
   #isPaused = false;
   /** Why the body is not read any further. */
@@ -113,7 +113,7 @@ export class ChunkedRequest extends IncomingMessage {
     lastInLine = lastInLine.then(() => (socket.destroyed ? undefined : delay(PAUSE_MS, undefined, { ref: false })));
     await lastInLine;
     this.#isPaused = false;
-    // What comes next may be another request.
+    // The next bytes may be another request.
     if (!this.refusal && (this.complete || this.readableLength < this.readableHighWaterMark)) socket.resume();
   }
 

@@ -20,7 +20,7 @@ export function ensureRequestId(req: { readonly headers: IncomingHttpHeaders }):
   req.headers['x-request-id'] = requestIdOf(req);
 }
 
-/** How often a request gives a header. Node silently drops all but the first of most headers. */
+/** Number of occurrences of a header. Node silently drops all but the first of most headers. */
 export function countHeader({ rawHeaders }: IncomingMessage, lowerCaseName: string): number {
   let count = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {

@@ -4,7 +4,7 @@ export interface Command {
 }
 
 export interface Program {
-  /** How to run it, such as `node services/apps/src/main.ts`. */
+  /** Command line, such as `node services/apps/src/main.ts`. */
   readonly program: string;
   readonly commands: Readonly<Record<string, Command>>;
   serve(): Promise<void>;

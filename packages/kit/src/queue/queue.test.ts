@@ -44,7 +44,7 @@ function slowHandler() {
 }
 
 describe('a worker', () => {
-  it('gets every job once with its data, those with a priority last, and leaves nothing in Redis', async () => {
+  it('gets every job once with its data, those with a priority last, and leaves no data in Redis', async () => {
     const data = { of: ['any', { kind: null }] };
     await add({ ...job('a-1'), priority: 2 }, { ...job('a-2'), priority: 1 }, job('a-3', data), 'a-4');
     await add('a-3', 'a-4');
@@ -75,7 +75,7 @@ describe('a worker', () => {
   it('retries a failed job with growing delays, and stores and logs a job that failed for good', async () => {
     const { messages } = work(url, { handle: () => Promise.reject(new Error('never')) });
     const queue = new Queue(QUEUE, { connection: redis, prefix: QUEUE_PREFIX });
-    /** Retries immediately, as if so many attempts had been made; returns the delay until then. */
+    /** Retries immediately, as after this many attempts; returns the delay until then. */
     const retry = async (attemptsMade: number) => {
       await eventually(async () => expect(await queue.getDelayedCount()).toBe(1));
       const [delayed] = (await queue.getDelayed()) as [Job];

@@ -18,7 +18,7 @@ export interface QueueWorkerOptions {
   readonly handle: (job: QueueJob) => Promise<void>;
   readonly logger: Logger;
   readonly concurrency?: number;
-  /** How long a stop waits for running jobs, in milliseconds; 5 s unless set. */
+  /** Longest wait of a stop for running jobs, in milliseconds; 5 s unless set. */
   readonly stopMsMax?: number;
 }
 

@@ -116,10 +116,10 @@ function createOutageLog(logger: Logger) {
           [Number(!isUp), `${connection}`, 'down'],
         ];
       });
-      // A connection that is closed for good is no outage.
+      // A connection that is closed for good is not an outage.
       redis.on('end', unwatch);
       redis.on('error', (err) => {
-        // Between two rejections ioredis reports that the connection closed, which is no news.
+        // Between two rejections ioredis reports that the connection closed: redundant.
         const kind = REJECTION.test(err.message) ? REJECTED : UNREACHABLE;
         if (down === kind || down === REJECTED) return;
         logger.warn({ err, connection }, kind);

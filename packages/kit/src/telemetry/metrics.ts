@@ -132,7 +132,7 @@ const probes = new Set<() => Promise<void>>();
 
 const probesUp = new Gauge({
   name: 'latchkey_probe_up',
-  help: 'Whether what a query is needed for could be read; what it reads is absent otherwise.',
+  help: '1 if the last probe query succeeded; otherwise 0, and its gauges are absent.',
   labels: ['probe'],
 });
 

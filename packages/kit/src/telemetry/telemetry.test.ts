@@ -6,7 +6,7 @@ const OTHER = 'another-secret-of-thirty-two-characters';
 const METRICS = { METRICS_PORT: '9464', METRICS_TOKEN: TOKEN };
 const TRACES = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' };
 
-it('measures and traces nothing unless a port or an endpoint is set', () => {
+it('measures and traces only if a port or an endpoint is set', () => {
   const nothing = { metrics: undefined, tracing: undefined };
   expect(readTelemetryConfig({})).toEqual(nothing);
   expect(readTelemetryConfig({ METRICS_TOKEN: TOKEN, OTEL_TRACES_SAMPLER: 'always_on' })).toEqual(nothing);

@@ -41,7 +41,7 @@ it('creates no span unless traces are wanted', async () => {
 });
 
 describe('a span', () => {
-  it("continues a trusted peer's trace, and starts a new one beside an untrusted client's", async () => {
+  it("continues a trusted peer's trace, and starts a new one for an untrusted client's", async () => {
     const stop = startTracing('test', config, memoryLogger().logger);
     const tracer = activeTracer() as Tracer;
     expect(traceOf(tracer.start({ name: 'a', kind: 'server', parent: PARENT }))).toBe(PARENT.split('-')[1]);

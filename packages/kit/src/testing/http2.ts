@@ -3,7 +3,7 @@ import { connect as connectTcp, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { AUTHORIZATION } from './servers.ts';
 
-/** A connection that says nothing, closed at the end of the test. */
+/** A silent connection, closed at the end of the test. */
 export function openTcp(url: string, localAddress = '127.0.0.1'): Socket {
   const socket = connectTcp({ port: Number(new URL(url).port), host: '127.0.0.1', localAddress });
   socket.on('error', () => undefined).resume();

@@ -20,7 +20,7 @@ export type PathOptions = Partial<RpcServerOptions> & { readonly credential?: st
 /** A client and a server that can talk. */
 export interface OpenPath {
   readonly transport: Transport;
-  /** What the server logged. */
+  /** Log lines of the server. */
   readonly lines: readonly LogLine[];
   /** Stops the server, where it is ours. */
   readonly stop?: () => Promise<void>;

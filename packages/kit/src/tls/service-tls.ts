@@ -9,7 +9,7 @@ export type TlsPaths = Readonly<Record<'SERVICE_TLS_CERT_FILE' | 'SERVICE_TLS_KE
 
 type TlsFiles = Readonly<Record<'cert' | 'key' | 'ca', string>>;
 
-/** How often the files are read, in milliseconds. Watching them would miss remounted volumes. */
+/** Interval of reads of the files, in milliseconds. Watching them would miss remounted volumes. */
 const READ_INTERVAL_MS = 5_000;
 
 /** The certificate of a process for other services, and the authorities that it trusts. */

@@ -7,7 +7,7 @@ export function newId(): string {
   return v7();
 }
 
-/** The id in canonical form, or undefined for text that is no UUID. */
+/** The id in canonical form, or undefined for text other than a UUID. */
 export function parseId(text: string): string | undefined {
   if (text.length !== 36) return undefined;
   const lower = text.toLowerCase();

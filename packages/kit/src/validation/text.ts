@@ -3,7 +3,7 @@ export function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
 
-/** True if a trimmed text is storable and has so many code points. */
+/** True if a trimmed text is storable and its number of code points is within the bounds. */
 export function hasLength(text: string, min: number, max: number): boolean {
   if (text.length > max * 2 || !isStorable(text)) return false;
   const { length } = Array.from(text);

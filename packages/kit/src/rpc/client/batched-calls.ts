@@ -7,13 +7,13 @@ import type { HeaderSource } from '../call.ts';
 import { readBody } from './read-response.ts';
 import { serialize, type UnaryCall } from './unary-call.ts';
 
-/** What a server is told of each call. */
+/** Facts of each call for the server. */
 export interface CallFacts {
   readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
 }
 
-/** What a server says of each response: whether it is a message, or an error in JSON. */
+/** Facts of each response: whether it is a message, or an error in JSON. */
 export interface ResponseFacts {
   readonly isError: boolean;
 }

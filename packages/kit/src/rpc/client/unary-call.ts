@@ -31,7 +31,7 @@ export class UnaryCall implements Dispatcher.DispatchHandler {
   #chunks: Buffer[] = [];
   #size = 0;
 
-  /** @param timeoutMs time until the deadline that the service is told, in milliseconds */
+  /** @param timeoutMs time until the deadline that the service receives, in milliseconds */
   constructor(pool: Pool, authorization: string, timeoutMs: number) {
     this.#pool = pool;
     this.#authorization = authorization;

@@ -76,7 +76,7 @@ describe('an HTTP route', () => {
     await expect(response.text()).rejects.toThrow();
   });
 
-  it('survives clients that go away, which is no defect', async () => {
+  it('survives clients that go away, and logs no defect', async () => {
     const { url, port, lines } = await start();
     for (let i = 0; i < 20; i += 1) {
       const { socket } = await openRawClient(port);

@@ -12,7 +12,7 @@ import type { CallCounter } from './call-counter.ts';
 import { sendError, sendMessage } from './send-response.ts';
 import { elapsedMs, reject } from './unary-method.ts';
 
-/** A route of plain HTTP beside the RPC of a service, for uploads and downloads. */
+/** A route of plain HTTP next to the RPC of a service, for uploads and downloads. */
 export interface HttpRoute {
   readonly method: string;
   /** Whole path, or its beginning if this ends in `/`. */
@@ -57,7 +57,7 @@ export function createHttpHandler(
   return (req: IncomingMessage, res: ServerResponse): boolean => {
     const route = routes.length === 0 ? undefined : findRoute(routes, req);
     if (!route) return false;
-    // A client of an open route without a credential is no service with a wrong one.
+    // A client of an open route without a credential is not a service with a wrong one.
     const isChecked = route.needsCredential || req.headers.authorization !== undefined;
     const isService = isChecked && hasCredential(req);
     const rejection = route.needsCredential && !isService ? unauthenticated() : calls.enter();

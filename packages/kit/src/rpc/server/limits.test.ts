@@ -26,7 +26,7 @@ describe.each(['url', 'grpcUrl'] as const)('connections (%s)', (port) => {
     });
   });
 
-  it('are closed when the client says nothing', async () => {
+  it('are closed when the client is silent', async () => {
     const server = await startTestServer([], { limits: { headMs: 100 } });
     await once(openTcp(server[port]), 'close');
   });

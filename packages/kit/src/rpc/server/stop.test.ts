@@ -112,7 +112,7 @@ it('a stop waits neither for idle connections nor for streams, and refuses new c
   await expect(fetch(`${url}/healthz`)).rejects.toThrow();
 });
 
-it('a start fails, and leaves nothing open, when a port is taken', async () => {
+it('a start fails, and closes everything, when a port is taken', async () => {
   const { port } = await startTcpServer(() => undefined);
   const { logger } = memoryLogger();
   const base = { routes: [], logger, credentials: [], checkReady: async () => undefined, host: '127.0.0.1' };

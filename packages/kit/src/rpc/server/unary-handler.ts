@@ -39,7 +39,7 @@ export function createUnaryHandler(methods: ReadonlyMap<string, UnaryMethod>, ca
   };
 }
 
-/** What a caller may know of a failure; a defect is logged. */
+/** Public form of a failure; a defect is logged. */
 type Rejection = (err: unknown, requestId: unknown) => ConnectError;
 
 const callerGone = () => new ConnectError('the caller is gone', Code.Canceled);
@@ -120,7 +120,7 @@ const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
 /** Values that `Headers` accepts; it throws for others. */
 const HEADER_VALUE = /^[^\0\r\n\u0100-\uffff]*$/;
 
-/** True if what was parsed from JSON has the types of {@link CallFacts}. */
+/** True if parsed JSON has the types of {@link CallFacts}. */
 function hasValidTypes({ headers, timeoutMs }: CallFacts): boolean {
   if (typeof timeoutMs !== 'number' || timeoutMs <= 0) return false;
   if (typeof headers !== 'object' || Array.isArray(headers)) return false;
@@ -138,7 +138,7 @@ function parseTimeout(value: string | string[] | undefined): number {
   return Math.min(Number(value), DEADLINE_MS_MAX);
 }
 
-/** Reads the whole body, of which nothing is stored beyond the limit. */
+/** Reads the whole body, and stores none of it beyond the limit. */
 function readBody(req: IncomingMessage): Promise<Buffer> {
   if (Number(req.headers['content-length'] ?? 0) > MESSAGE_BYTES_MAX) return Promise.reject(tooLarge('request'));
   return new Promise((resolve, reject) => {

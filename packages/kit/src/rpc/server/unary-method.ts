@@ -128,7 +128,7 @@ export function reject(err: unknown, signal: AbortSignal, logger: Logger, facts:
   return known ? toConnectError(known) : internalError();
 }
 
-/** What a caller may know of a defect. */
+/** Public form of a defect. */
 export function internalError(): ConnectError {
   return new ConnectError('internal error', Code.Internal);
 }
