@@ -11,7 +11,7 @@ export type ActorKind = 'api_key' | 'session' | 'operator' | 'service' | 'anonym
 
 export interface Actor {
   readonly kind: ActorKind;
-  /** Id of the API key's or the session's record, which is no secret. */
+  /** Id of the API key's or the session's record, which is not a secret. */
   readonly credentialId: string | undefined;
   readonly address: string | undefined;
 }

@@ -66,7 +66,7 @@ describe('an entry', () => {
     expect(await log.list({ accountId: event.accountId })).toEqual([]);
   });
 
-  it('of an attempt is one of so many an hour for each reason, however many are written concurrently', async () => {
+  it('of an attempt is limited to a number an hour for each reason, however many are written concurrently', async () => {
     const accountId = randomUUID();
     const record = (reason: string) =>
       log.db.transaction().execute((tx) => recordAuditUpTo(tx, SERVICE_ORIGIN, someEvent(accountId, { reason }), 5));

@@ -4,7 +4,7 @@ import type { Origin } from './actor.ts';
 import { countLastHour, insertEntries, lockAction } from './audit.store.ts';
 import { addCommitProof } from './transaction.ts';
 
-/** What changed: names and values as the account's owner sees them, and never a secret. */
+/** Changed names and values as the account's owner sees them, and never a secret. */
 export type Changes = Readonly<Record<string, string | number | boolean | null | readonly string[] | undefined>>;
 
 export interface AuditEvent {
@@ -15,7 +15,7 @@ export interface AuditEvent {
   /** Application of a subject that is not an application. */
   readonly applicationId?: string;
   readonly changes?: Changes;
-  /** When it happened, by the database's clock; now unless set. */
+  /** Time of the action, by the database's clock; now unless set. */
   readonly at?: Date;
 }
 
@@ -41,7 +41,7 @@ export async function recordAudit(tx: QueryExecutorProvider, origin: Origin, ...
 }
 
 /**
- * Records what changes nothing, such as a failed sign-in, in a separate transaction: at most so
+ * Records actions without effect, such as a failed sign-in, in a separate transaction: at most this
  * many entries an hour of an action and a `reason` in one account.
  */
 export async function recordAuditUpTo(

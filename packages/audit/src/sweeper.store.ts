@@ -8,7 +8,7 @@ const DELETE_OLD = {
   ))`,
 };
 
-/** Deletes entries older than so many days that no other process deletes. Returns how many. */
+/** Deletes entries older than a number of days that no other process deletes; returns how many. */
 export async function deleteOldEntries(pool: pg.Pool, days: number, limit: number): Promise<number> {
   const { rowCount } = await pool.query({ ...DELETE_OLD, values: [days, limit] });
   return rowCount ?? 0;
@@ -87,7 +87,7 @@ const REPLACE_SURPLUS = {
     select count(*)::int as count from removed`,
 };
 
-/** Replaces entries beyond the first so many of a day by one that counts them. Returns how many. */
+/** Replaces the surplus entries of a day by one that counts them; returns their number. */
 export async function replaceSurplus(
   pool: pg.Pool,
   { account_id, action, day }: Surplus,

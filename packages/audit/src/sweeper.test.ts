@@ -20,7 +20,7 @@ afterAll(() => log.stop());
 const insert = (accountId: string, entries: Omit<Parameters<typeof insertEntriesAt>[1], 'accountId'> = {}) =>
   insertEntriesAt(log, { accountId, ...entries });
 
-/** What the log shows of an account, the oldest first. */
+/** The entries of an account, the oldest first. */
 async function shown(accountId: string) {
   const { entries } = await log.client.listAuditEntries({ accountId, limit: 100 });
   return entries.toReversed().map(({ action, changesJson, at }) => ({

@@ -13,7 +13,7 @@ import { runTransaction } from './transaction.ts';
 let log: TestAuditLog;
 beforeAll(async () => {
   log = await startTestAuditLog();
-  // What a row does while its transaction commits.
+  // Effect of a row while its transaction commits.
   await log.pool.query(`
     create table shop.thing (at_commit text);
     create function shop.commit_thing() returns trigger language plpgsql as $$ begin execute new.at_commit; return null; end $$;

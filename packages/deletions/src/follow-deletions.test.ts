@@ -99,7 +99,7 @@ describe('the reconciliation of deletions', () => {
   });
 });
 
-it('jobs of deletions are forgotten, and invalid ones and other events harm nothing', async () => {
+it('jobs of deletions are applied, and invalid ones and other events are ignored', async () => {
   const { url } = await testRedis();
   const { state, worker } = open([], { redisUrl: url });
   const producer = createQueueProducer({ url, name: 'test-producer', queues: ['test'], logger });

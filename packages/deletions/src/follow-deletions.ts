@@ -11,7 +11,6 @@ export interface DeletedApplication {
   readonly accountId: string;
 }
 
-/** How a service forgets deleted applications. */
 export interface FollowOptions {
   /** Name of the service and of its queue, to which the apps service adds events. */
   readonly service: string;
@@ -19,7 +18,7 @@ export interface FollowOptions {
   readonly appsTransport: Transport;
   readonly clock: () => Date;
   readonly logger: Logger;
-  /** How far back the first reconciliation goes, in milliseconds; Infinity for all deletions. */
+  /** Reach of the first reconciliation, in milliseconds; Infinity for all deletions. */
   readonly firstReachMs: number;
   /** The given applications that the service has not forgotten. */
   readonly selectPending: (deleted: readonly DeletedApplication[]) => Promise<readonly DeletedApplication[]>;

@@ -1,7 +1,7 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { ErrorInfoSchema } from '@latchkey/proto/latchkey/rpc/v1/error_pb';
 
-/** Everything that a rejected caller learns. */
+/** Error as a rejected caller receives it. */
 export interface Refusal {
   readonly connectCode: string;
   readonly message: string;

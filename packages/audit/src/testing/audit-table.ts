@@ -11,7 +11,7 @@ import type { Kysely } from 'kysely';
 import { auditRoute } from '../audit.rpc.ts';
 import { createAuditTable } from '../audit.store.ts';
 
-/** The audit log of a service that does nothing else. */
+/** A service that has only an audit log. */
 export type TestAuditLog = Awaited<ReturnType<typeof startTestAuditLog>>;
 
 const logger = createLogger('shop', 'silent');
@@ -38,7 +38,7 @@ export async function startTestAuditLog() {
 
 interface SomeEntries {
   readonly accountId: string;
-  /** When the first was; each is a millisecond after the one before. */
+  /** Time of the first; each is a millisecond after the one before. */
   readonly at?: Date;
   readonly action?: string;
   readonly applicationId?: string;

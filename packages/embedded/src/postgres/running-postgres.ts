@@ -5,12 +5,12 @@ import { readRelocation } from './postgres-home.ts';
 import { isPostgresOf, readPostmasterFile } from './postgres-leftover.ts';
 import { readServiceDatabaseUrl, roleUrl } from './service-databases.ts';
 
-/** True if there is a database in a data folder. Creates nothing. */
+/** True if a data folder has a database. Creates nothing. */
 export async function hasPostgres(dataDir: string): Promise<boolean> {
   return (await stat(await findClusterDir(dataDir)).catch(() => undefined)) !== undefined;
 }
 
-/** Where the database of a data folder is, or would be created. */
+/** Folder of a data folder's database, which may not exist yet. */
 export async function findClusterDir(dataDir: string): Promise<string> {
   return join(await findHome(dataDir), 'data');
 }

@@ -20,7 +20,7 @@ export async function acquireDataDirLock(dataDir: string) {
   await mkdir(dataDir, { recursive: true, mode: 0o711 });
   const { dev, ino } = await stat(dataDir, { bigint: true });
   const name = `latchkey-${dev}-${ino}`;
-  // Linux has names that are no files. Elsewhere a killed process leaves a file.
+  // Linux has names without a file. Elsewhere a killed process leaves a file.
   const isAbstract = process.platform === 'linux';
   const path = isAbstract ? `\0${name}` : join(tmpdir(), `${name}.sock`);
   for (let tries = 1; ; tries += 1) {

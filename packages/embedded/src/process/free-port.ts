@@ -14,7 +14,7 @@ export function keepFree(...ports: readonly number[]): void {
 }
 
 /**
- * A TCP port of 127.0.0.1 that nothing listens on, another one each time. Another process may take
+ * A free TCP port of 127.0.0.1, another one each time. Another process may take
  * it before the caller does.
  */
 export async function findFreePort(): Promise<number> {

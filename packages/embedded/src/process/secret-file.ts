@@ -5,8 +5,8 @@ import { StartError } from './start-error.ts';
 /**
  * Reads a file of secrets.
  *
- * @returns its JSON document, or `undefined` where there is no such file
- * @throws {StartError} when it can't be read or is no JSON. A parser's error would quote it.
+ * @returns its JSON document, or `undefined` where the file is missing
+ * @throws {StartError} when it can't be read or parsed. A parser's error would quote it.
  */
 export async function readSecretFile(path: string): Promise<unknown> {
   try {

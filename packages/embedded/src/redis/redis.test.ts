@@ -96,7 +96,7 @@ describe('an embedded Redis', { timeout: 60_000 }, () => {
     expect(await readdir(join(dir.path, 'redis.damaged'))).toContain('appendonlydir');
   });
 
-  it('says in one sentence what to do without a Redis, and leaves nothing of the attempt', async () => {
+  it('gives advice in one sentence without a Redis, and removes the remains of the attempt', async () => {
     vi.stubEnv('PATH', '/nonexistent');
     await expect(start({ cacheDir: undefined })).rejects.toThrow(
       /^There is no Redis on this machine .*: install redis-server or valkey-server .*, or set REDIS_URL\.$/,

@@ -10,7 +10,7 @@ import { findRedis, redisEnv } from './redis-program.ts';
 import { endLeftoverRedis, pingRedis, type RedisAddress, redisUrl } from './running-redis.ts';
 
 export interface StartRedisOptions extends DataServerOptions {
-  /** Where a downloaded server is stored; `<dataDir>/cache` by default. */
+  /** Folder of a downloaded server; `<dataDir>/cache` by default. */
   cacheDir?: string | undefined;
   /** The address of an earlier start, for a restart with the same URL; a new one by default. */
   address?: RedisAddress | undefined;
@@ -32,7 +32,7 @@ const STOP_STEPS = [
  * holds the folder's lock (`acquireDataDirLock`).
  *
  * @throws {DiskFullError} when its disk is full
- * @throws {StartError} when there is no Redis, or it can't be started
+ * @throws {StartError} when Redis is missing or can't be started
  */
 export async function startRedis(options: StartRedisOptions) {
   const dir = join(await realpath(options.dataDir), 'redis');

@@ -48,7 +48,7 @@ async function readAddress(dir: string): Promise<RedisAddress | undefined> {
   return port === undefined || password === undefined ? undefined : { port: Number(port), password };
 }
 
-/** @returns the reply; undefined where nothing answers or the password is wrong */
+/** @returns the reply; undefined without a server or with a wrong password */
 function send({ port, password }: RedisAddress, command: string): Promise<string | undefined> {
   return new Promise((resolve) => {
     const socket = connect({ host: '127.0.0.1', port, timeout: TIMEOUT_MS });

@@ -5,9 +5,9 @@ import { connect, type Socket } from 'node:net';
 export interface RawClient {
   readonly socket: Socket;
   received(): string;
-  /** Sends so many bytes, until the connection is closed. */
+  /** Sends this many bytes, until the connection is closed. */
   pour(byteSize: number): Promise<void>;
-  /** How the connection ended: an error's code, or `end`. */
+  /** End of the connection: an error's code, or `end`. */
   readonly ended: Promise<string>;
 }
 

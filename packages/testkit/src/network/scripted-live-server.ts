@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type WebSocket, WebSocketServer } from 'ws';
 
-/** What the server does with one upgrade: reject it, or whatever it likes with the socket. */
+/** Response of the server to one upgrade: a rejection, or a script for the socket. */
 export type Turn = { readonly status: number; readonly headers?: Record<string, string> } | ((socket: WebSocket) => void);
 
 /** A server with scripted behaviour, for tests of clients. */

@@ -4,9 +4,9 @@ import { findFreePort } from '@latchkey/embedded/process/free-port';
 /** A proxy in front of a server that can fail in several ways. */
 export interface TcpProxy {
   readonly url: string;
-  /** Accepts connections and bytes and passes nothing on, like a server after SIGSTOP. */
+  /** Accepts connections and bytes and passes none on, like a server after SIGSTOP. */
   freeze(): void;
-  /** Passes nothing on over the open connections, and everything over new ones. */
+  /** Passes no byte on over the open connections, and all over new ones. */
   abandon(): void;
   /** Cuts every connection and rejects new ones, like a server that is gone. */
   cut(): Promise<void>;
@@ -32,7 +32,7 @@ export async function startTcpProxy(targetUrl: string): Promise<TcpProxy> {
     const upstream = connect(Number(target.port), target.hostname);
     track(client);
     track(upstream);
-    // Nothing is piped, as a pipe resumes what was paused.
+    // No pipe, as it would resume a paused stream.
     client.prependListener('data', (chunk) => {
       if (lost === undefined || !chunk.includes(lost)) return;
       lost = undefined;

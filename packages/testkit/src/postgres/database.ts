@@ -13,7 +13,7 @@ type Migrate = (url: string) => Promise<unknown>;
 
 /** A database of one test file. */
 export interface TestDatabase {
-  /** With its owner's role, which is no superuser. */
+  /** With its owner's role, which is not a superuser. */
   readonly url: string;
   readonly name: string;
   /** Drops it and ends its connections. */

@@ -29,7 +29,7 @@ utils.HASH_PATH_PREFIX = b''
 
 
 class StderrHandler(logging.StreamHandler):
-    """Stands in for the system's log, where nothing of a test belongs."""
+    """Stands in for the system's log, which tests must not fill."""
 
     LOG_LOCAL0 = 0
 
@@ -48,7 +48,7 @@ from swift.obj import mem_server
 
 
 class Memcache:
-    """What the proxy keeps in memcached."""
+    """Values that the proxy stores in memcached."""
 
     def __init__(self):
         self.values = {}
