@@ -20,13 +20,13 @@ export interface GlobalOptions {
   readonly yes?: boolean;
 }
 
-/** Where requests go, and the management key that they carry. */
+/** URL and management key of requests. */
 export interface Connection {
   readonly url: string;
   readonly key: string;
 }
 
-/** What a command gets: its client, its output and its questions. */
+/** Client, output and prompts of a command. */
 export class Context {
   readonly io: Io;
   readonly options: GlobalOptions;

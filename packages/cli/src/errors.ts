@@ -1,6 +1,6 @@
 import { ConnectionError, LatchkeyError } from '@latchkey/client';
 
-/** What the command exits with. Documented in docs/cli.md. */
+/** Exit codes. Documented in docs/cli.md. */
 export const EXIT = { failed: 1, usage: 2, forbidden: 3, notFound: 4, rateLimited: 5, unreachable: 6 } as const;
 
 export type Outcome = keyof typeof EXIT;
@@ -20,7 +20,7 @@ export function missingOption(option: string, what: string): CliError {
   return new CliError('usage', `There is no terminal to ask for ${what}. Add ${option}.`);
 }
 
-/** What to do about the errors of the interface, by code. */
+/** Advice for the errors of the interface, by code. */
 const NEXT_STEPS: Readonly<Record<string, string>> = {
   api_key_invalid: 'Run "latchkey login", or check LATCHKEY_KEY.',
   api_key_expired: 'Run "latchkey login" for a new key.',
@@ -60,7 +60,7 @@ export function toCliError(err: unknown): CliError {
   }
   // Any server can send any code, such as `constructor`.
   const next = Object.hasOwn(NEXT_STEPS, code) ? NEXT_STEPS[code] : undefined;
-  // What else a response says is for programs, such as which header to send.
+  // The rest of a response is for programs, such as which header to send.
   const [happened = ''] = next === undefined ? [message] : message.split(/(?<=[.]) /);
   return new CliError(toOutcome(status, code), sentences(happened, next ?? 'Run it again with --verbose for the response.'));
 }

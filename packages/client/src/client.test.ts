@@ -204,7 +204,7 @@ describe('an upload', () => {
     expect(requests).toEqual([]);
   });
 
-  it('sends nothing in a browser after an abort while the content is hashed', async () => {
+  it('sends no request in a browser after an abort while the content is hashed', async () => {
     const sent: unknown[] = [];
     class Xhr {
       readonly upload = {};

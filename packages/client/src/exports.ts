@@ -1,4 +1,4 @@
-/** What both entries export beside the client. */
+/** Exports of both entries besides the client. */
 export { ConnectionError, type ErrorCode, type ErrorDetail, LatchkeyError } from './errors.ts';
 export type * from './events/events.ts';
 export { listen } from './events/listen.ts';

@@ -11,7 +11,7 @@ import { Oidc } from './resources/oidc.ts';
 import { TwoFactor } from './resources/two-factor.ts';
 import type { Prepare } from './upload/upload.ts';
 
-/** What the clients for Node.js and for browsers have in common. */
+/** The common part of the clients for Node.js and for browsers. */
 export class LatchkeyBase<Source> {
   readonly applications: Applications;
   readonly levels: Levels;

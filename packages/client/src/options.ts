@@ -14,7 +14,7 @@ export interface LatchkeyOptions {
   readonly key?: string | undefined;
   /** Used instead of the global `fetch`, also for uploads. */
   readonly fetch?: typeof fetch | undefined;
-  /** How often a call is repeated where that is safe: 2 unless given, 10 at most; 0 for never. */
+  /** Retries of a call where they are safe: 2 unless given, 10 at most; 0 for never. */
   readonly retries?: number | undefined;
   /**
    * Longest time of one request, in milliseconds, up to 2,147,483,647: 30,000 unless given. Uploads

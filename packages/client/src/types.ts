@@ -30,7 +30,7 @@ export type Session = Schemas['Session'];
 export type NewAccount = BodyOf<'POST /api/v1/auth/sign-up'>;
 export type Credentials = BodyOf<'POST /api/v1/auth/sign-in'>;
 export type OpenSession = Schemas['OpenSession'];
-/** What proves the owner of the account. */
+/** Proof that the caller owns the account. */
 export type OwnerProof = BodyOf<'DELETE /api/v1/auth/account'>;
 export type PasswordChange = BodyOf<'POST /api/v1/auth/password/change'>;
 export type PasswordReset = BodyOf<'POST /api/v1/auth/password/reset'>;

@@ -15,7 +15,7 @@ const LEVELS_MAX = 1_000;
 const FILE_NAME_RULE =
   'must be 1 to 16 characters: ASCII letters, digits, underscores and dashes, with single spaces or dots between them';
 // Length checks of zod also run on objects with a `length`, and throw. Refinements do not.
-/** Text of so many code points that the server stores unchanged. */
+/** Text of this many code points that the server stores unchanged. */
 const textOf = (min: number, max: number, description: string) =>
   z
     .string({ error: ({ input }) => (typeof input === 'string' ? undefined : 'must be text: put it in quotes') })
@@ -94,7 +94,7 @@ const application = z.strictObject({
     .meta({ description: 'All files. Others are deleted with --prune only. If absent, files stay as they are.' }),
 });
 
-/** What `latchkey.yaml` declares. */
+/** Schema of `latchkey.yaml`. */
 export const declaration = z
   .strictObject(
     {

@@ -6,7 +6,7 @@ import type { FileChange } from './plan-files.ts';
 const MARKERS = { create: '+', change: '~', replace: '~', delete: '-' } as const;
 const NAME_WIDTH_MAX = 32;
 
-/** How each marker is coloured. */
+/** Color of each marker. */
 export type Colors = Readonly<Record<string, (text: string) => string>>;
 
 type Line = readonly [marker: string, name: string, description: string];
@@ -56,13 +56,13 @@ function describeFile({ action, source, stagedId }: FileChange): string {
   return action === 'replace' ? `${size}, replaces other content` : size;
 }
 
-/** How many changes, as the start of a sentence. */
+/** The number of changes, as the start of a sentence. */
 export function describeCount(plan: Plan): string {
   const count = countChanges(plan);
   return `${count} change${count === 1 ? '' : 's'}`;
 }
 
-/** What can't be undone, as a sentence after another one; empty where nothing is deleted. */
+/** Irreversible deletions, as a sentence after another one; empty without any. */
 export function describeDeletions({ changes }: Plan): string {
   const applications = changes.filter(({ action }) => action === 'delete').length;
   const files = changes.flatMap((change) => change.files.filter(({ action }) => action === 'delete')).length;
@@ -70,7 +70,7 @@ export function describeDeletions({ changes }: Plan): string {
   return counts === '' ? '' : ` This deletes ${counts} for good.`;
 }
 
-/** What stays although it is not declared; undefined where nothing does. */
+/** Undeclared objects that stay; undefined without any. */
 export function describeUndeclared({ undeclared: { applications, files } }: Plan): string | undefined {
   const counts = describeCounts(applications, files);
   return counts === '' ? undefined : `Not declared, and left alone: ${counts}. --prune deletes what is not declared.`;

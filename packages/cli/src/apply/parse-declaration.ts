@@ -6,7 +6,7 @@ const PROBLEMS_MAX = 10;
 /** Levels of nesting. A declaration needs seven. */
 const DEPTH_MAX = 20;
 
-/** What is wrong with a document, one problem a line, each with the line of the document. */
+/** Problems of a document, one a line, each with the line of the document. */
 export class DeclarationError extends Error {
   override readonly name = 'DeclarationError';
 }
@@ -68,7 +68,7 @@ function declarationError(problems: readonly string[], count = problems.length):
   return new DeclarationError([...shown, ...(left > 0 ? [`… and ${left} more problems.`] : [])].join('\n'));
 }
 
-/** Where the deepest part of a path that exists begins: an absent property has no place. */
+/** Offset of the deepest part of a path that exists: an absent property has none. */
 function offsetOf(document: ReturnType<typeof parseDocument>, path: readonly PropertyKey[]): number {
   for (let length = path.length; length > 0; length -= 1) {
     const node = document.getIn(path.slice(0, length), true) as { readonly range?: readonly number[] } | undefined;

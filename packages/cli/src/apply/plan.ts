@@ -21,7 +21,7 @@ export interface ApplicationChange {
 
 export interface Plan {
   readonly changes: readonly ApplicationChange[];
-  /** What stays although it is not declared. */
+  /** Undeclared objects, which stay. */
   readonly undeclared: { readonly applications: number; readonly files: number };
 }
 
@@ -30,7 +30,7 @@ export class PlanError extends Error {
   override readonly name = 'PlanError';
 }
 
-/** What a new application has; what differs from it takes a change. */
+/** Settings of a new application; others need a change. */
 export const NEW_SETTINGS = {
   version: '1.0',
   status: 'online',
@@ -106,7 +106,6 @@ function planSettings({ settings, levels }: WantedApplication, found: CurrentApp
   return { settings: changes, ...(isChanged && { levels: { from, to: levels } }) };
 }
 
-/** How many lines of the plan change something. */
 export function countChanges({ changes }: Plan): number {
   return changes.reduce((sum, change) => sum + (changesItself(change) ? 1 : 0) + change.files.length, 0);
 }

@@ -4,13 +4,13 @@ import { CliError } from '../errors.ts';
 import type { Io } from '../io.ts';
 
 /**
- * Runs a command beside the data, with its arguments, help and exit codes.
+ * Runs a command next to the data, with its arguments, help and exit codes.
  *
  * @param command how it is called, for its help
  */
 export type AdminProgram = (command: string, args: readonly string[]) => Promise<void>;
 
-/** What a checkout or the image has of the server. The published package has none of it. */
+/** Server programs in a checkout or the image. The published package has none. */
 export type AdminPrograms = Readonly<Partial<Record<AdminName, AdminProgram>>>;
 
 export type AdminName = keyof typeof COMMANDS;
@@ -57,7 +57,7 @@ class PassingCommand extends Command {
 export function adminCommand(io: Io, programs: AdminPrograms): Command {
   const admin = new Command('admin')
     .summary('Operate the server')
-    .description('Operate the server, beside its data: in a checkout or a container');
+    .description('Operate the server, next to its data: in a checkout or a container');
   for (const [name, { summary, argument, examples: list }] of Object.entries(COMMANDS) as Array<[AdminName, AdminCommand]>) {
     const command = new PassingCommand(name)
       .description(summary)

@@ -16,7 +16,7 @@ export function completionCommand(io: Io): Command {
   return completion;
 }
 
-/** What the scripts call. */
+/** Command that the completion scripts call. */
 export function completeCommand(io: Io, program: Command): Command {
   return new Command('complete').argument('[words...]').action(
     withContext(io, (_context, words: readonly string[]) => {

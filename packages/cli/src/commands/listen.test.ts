@@ -91,7 +91,7 @@ describe('latchkey listen', { timeout: 30_000 }, () => {
     expect(await (await listen(turns)).ended).toMatchObject({ code, stdout: '', stderr: expect.stringMatching(sentence) });
   });
 
-  it('quotes a frame that is no JSON without its control characters', async () => {
+  it('quotes a malformed frame without its control characters', async () => {
     const { code, stdout, stderr } = await (await listen([send(['\u009b2J\u202e'])])).ended;
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(/^SyntaxError: .*u009b/);

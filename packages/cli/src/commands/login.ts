@@ -64,7 +64,7 @@ async function readUrl(context: Context, { url }: LoginOptions, stored: Profile 
   const question = { message: 'URL of Latchkey', option: '--url <url>', what: 'the URL' };
   const text =
     url ?? (context.io.env.LATCHKEY_URL || undefined) ?? (await context.prompts.text(question, stored?.url ?? DEFAULT_URL));
-  // Throws for text that is no URL.
+  // Throws for text that is not a URL.
   context.sessionClient(text);
   const { protocol, hostname } = new URL(text);
   if (protocol === 'http:' && !LOOPBACK.test(hostname))

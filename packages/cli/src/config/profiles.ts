@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { CliError } from '../errors.ts';
 
 /**
- * What `latchkey login` stores. All but `url` and `key` is absent for a key from standard input.
+ * Stored by `latchkey login`. All but `url` and `key` is absent for a key from standard input.
  */
 export interface Profile {
   readonly url: string;

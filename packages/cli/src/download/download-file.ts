@@ -15,7 +15,7 @@ export interface DownloadOptions {
 }
 
 /**
- * Downloads beside the target, and renames that once its SHA-256 is that of the upload. `-` is
+ * Downloads next to the target, and renames that once its SHA-256 is that of the upload. `-` is
  * standard output.
  */
 export async function downloadFile(
@@ -44,7 +44,7 @@ export async function downloadFile(
   return path;
 }
 
-/** The path in this folder for a name that the server gave. A name like `-` is no option. */
+/** The path in this folder for a name that the server gave. A name like `-` is not an option. */
 function localPath(name: string): string {
   if (!FILE_NAME.test(name)) throw new CliError('usage', `The server calls the file "${name}". Add --output with another name.`);
   return name.startsWith('-') ? `./${name}` : name;

@@ -1,6 +1,6 @@
 import type { LiveEvent } from './events.ts';
 
-/** How a connection ended. */
+/** End of a connection. */
 export interface Closed {
   readonly code: number;
   readonly reason: string;

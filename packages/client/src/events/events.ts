@@ -34,7 +34,7 @@ export type LiveEvent =
   | CloudEvent<'latchkey.application.version_changed', { readonly version: string; readonly previousVersion: string }>
   | CloudEvent<'latchkey.application.deleted', Readonly<Record<string, never>>>;
 
-/** What the listener does. `failures` counts the last connections that failed or ended early. */
+/** State of the listener. `failures` counts the last connections that failed or ended early. */
 export type ConnectionState =
   | { readonly state: 'connecting' }
   | { readonly state: 'connected'; readonly ready: ReadyEvent }

@@ -97,7 +97,7 @@ describe.each([
     expect(shown).toEqual(isBrowser ? [undefined, `cloudevents.json, bearer.${KEY}`] : [`Bearer ${KEY}`, 'cloudevents.json']);
   });
 
-  it('begins after the event that it is told, and drops events that it has seen', async () => {
+  it('begins after the given event, and drops events that it has seen', async () => {
     const texts = [3, 3, 2, 4].map(eventText);
     const { ended, sequences } = await start(Class, [send([readyText(4, true), ...texts], 4102)], { lastEventId: '2' });
     await ended;
@@ -141,14 +141,14 @@ describe.each([
     expect(delays).toEqual([1_000, 2_000, 1_000, 2_000]);
   });
 
-  it('goes on where nothing listens', async () => {
+  it('retries where no server listens', async () => {
     const { delays, states } = await start(Class, [send([], 1001)], { waitsMax: 5 });
     await server.stop();
     await eventually(() => delays.length === 5);
     expect(states.at(-1)).toMatchObject({ state: 'waiting', code: 1006 });
   });
 
-  it('ends when it is told to, while it listens and while it waits', async () => {
+  it('ends on request, while it listens and while it waits', async () => {
     const listening = await start(Class, [send([readyText(0, false)])]);
     await eventually(() => listening.events.length === 1);
     listening.stop.abort();

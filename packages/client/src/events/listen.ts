@@ -29,7 +29,7 @@ const GOOD_AFTER_MS = 10_000;
 const DELAY_MS = 1_000;
 const DELAY_MS_MAX = 30_000;
 /**
- * Where a rejected key looks like an unreachable service: after so many failures, it tries rarely.
+ * A rejected key may look like an unreachable service: after this many failures, it tries rarely.
  */
 const FAILURES_MANY = 10;
 const RARE_DELAY_MS_MAX = 300_000;

@@ -107,7 +107,7 @@ export class Http {
     }
   }
 
-  /** @throws LatchkeyError for every response that is no success */
+  /** @throws LatchkeyError for every response that is not a success */
   read(response: RawResponse): Success {
     const envelope = readEnvelope(response);
     this.session?.take(response.setCookies, envelope.data);

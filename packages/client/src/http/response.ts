@@ -22,7 +22,7 @@ export interface Envelope {
   readonly data?: unknown;
 }
 
-/** @throws LatchkeyError for every response that is no success envelope */
+/** @throws LatchkeyError for every response without a success envelope */
 export function readEnvelope(response: RawResponse): Envelope {
   const { status } = response;
   const envelope = parse(response.text);

@@ -6,7 +6,7 @@ const BACKOFF_MS = 500;
 const BACKOFF_MS_MAX = 8_000;
 
 export interface RetryPolicy {
-  /** How often a call is repeated. */
+  /** Number of repeated attempts. */
   readonly retries: number;
   /** True if a second request changes nothing more than the first one. */
   readonly idempotent: boolean;

@@ -30,7 +30,7 @@ export type QueryOf<T extends Target> = ParametersOf<T> extends { readonly query
 
 type PathOf<T extends Target> = ParametersOf<T> extends { readonly path: infer P } ? P : never;
 
-/** What a route takes. A part that it needs has to be given. */
+/** Input of a route. Required parts have to be given. */
 export type InputOf<T extends Target> = ([PathOf<T>] extends [never] ? unknown : { readonly path: PathOf<T> }) &
   (ParametersOf<T> extends { readonly query: infer Q } ? { readonly query: Q } : { readonly query?: QueryOf<T> }) &
   ([BodyOf<T>] extends [never] ? unknown : [BodyOf<T>] extends [undefined] ? unknown : { readonly body: BodyOf<T> });

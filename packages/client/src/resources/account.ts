@@ -36,7 +36,7 @@ export class Account {
     return this.#http.call('POST /api/v1/auth/sign-in', { body: credentials }, options);
   }
 
-  /** How people sign in, beside email and password. */
+  /** Sign-in methods besides email and password. */
   signInMethods(options?: CallOptions): Promise<SignInMethods> {
     return this.#http.call('GET /api/v1/auth/methods', {}, options);
   }
@@ -102,7 +102,7 @@ export class Account {
   }
 }
 
-/** What an account uses, and how much it may. */
+/** Limits and usage of an account. */
 export class Limits {
   readonly #http: Http;
 

@@ -8,7 +8,7 @@ const PAGE_SIZE_MAX = 100;
 /** `applicationId` or `action` selects entries; `limit` and `cursor` select a page. */
 export type AuditQuery = QueryOf<'GET /api/v1/panel/audit-log'>;
 
-/** What was done in the account. Needs a session. */
+/** The audit log of the account. Needs a session. */
 export class AuditLog {
   readonly #http: Http;
 

@@ -39,7 +39,7 @@ export class Files<Source> {
     }
   }
 
-  /** How many files an application has, and when the last one was uploaded. */
+  /** The number of files of an application, and the time of its last upload. */
   metadata(applicationId: string, options?: CallOptions): Promise<FilesMetadata> {
     return this.#http.call('GET /api/v1/panel/get-files-metadata', { query: { applicationId } }, options);
   }

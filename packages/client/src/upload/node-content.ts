@@ -42,7 +42,7 @@ async function prepareFile(path: string | URL, signal: AbortSignal | undefined):
   }
 }
 
-/** Reads so many bytes into one buffer. */
+/** Reads this many bytes into one buffer. */
 async function* readFileChunks(handle: FileHandle, byteSize: number): AsyncGenerator<Uint8Array, void> {
   const buffer = Buffer.allocUnsafeSlow(Math.max(1, Math.min(BUFFER_BYTES, byteSize)));
   for (let position = 0; position < byteSize; ) {
