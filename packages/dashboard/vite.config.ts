@@ -1,6 +1,6 @@
 import { defineConfig } from 'vite';
 
-/** Where `npx vite` in this folder finds a running Latchkey. */
+/** URL of a running Latchkey for `npx vite` in this folder. */
 const gateway = 'http://localhost:8080';
 
 export default defineConfig({

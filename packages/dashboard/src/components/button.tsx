@@ -51,7 +51,7 @@ export function Button({
 const preventDefault = (event: SyntheticEvent) => event.preventDefault();
 
 type IconButtonProps = Omit<ComponentPropsWithRef<'button'>, 'className' | 'aria-label' | 'title' | 'children'> & {
-  /** What it does, for people who point at it and for screen readers. */
+  /** Purpose, as a tooltip and for screen readers. */
   readonly label: string;
   readonly icon: IconName;
   readonly small?: boolean | undefined;

@@ -6,7 +6,7 @@ import { useFieldError } from './form.tsx';
 interface ChoiceProps extends Omit<ComponentProps<'input'>, 'type' | 'className' | 'children'> {
   readonly type?: 'checkbox' | 'radio';
   readonly label: ReactNode;
-  /** What choosing it means. */
+  /** Consequence of this choice. */
   readonly hint?: ReactNode;
 }
 

@@ -9,7 +9,7 @@ export interface DialogProps {
   readonly title: ReactNode;
   readonly description?: ReactNode;
   readonly wide?: boolean | undefined;
-  /** True if a click beside it leaves it open, as inputs would be lost. */
+  /** True if a click outside leaves it open, as inputs would be lost. */
   readonly stays?: boolean | undefined;
   /** Mounted while it is open, so that inputs begin empty. */
   readonly children: ReactNode;

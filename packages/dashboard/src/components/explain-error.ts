@@ -1,20 +1,18 @@
 import { LatchkeyError } from '@latchkey/client';
 
 export interface Explanation {
-  /** What happened. */
   readonly title: string;
-  /** What to do. */
   readonly advice: string;
   /** For the operator, who finds the request in the logs with it. */
   readonly requestId?: string | undefined;
-  /** When to try again, in milliseconds since 1970. */
+  /** Time of the next attempt, in milliseconds since 1970. */
   readonly retryAt?: number | undefined;
 }
 
 const EXPLANATIONS: Readonly<Record<string, readonly [title: string, advice: string]>> = {
   connection_failed: ['Latchkey is unreachable', 'Check your connection, then try again.'],
   timeout: ['Latchkey took too long to respond', 'Try again in a moment.'],
-  unexpected_response: ['Something else than Latchkey responded', 'A proxy may be in the way. Try again, or ask the operator.'],
+  unexpected_response: ['Something other than Latchkey responded', 'A proxy may be in the way. Try again, or ask the operator.'],
   not_found: ['Not found', 'It may have been deleted, or belong to another account.'],
   insufficient_scope: ['You may not do this', 'Ask the owner of the account.'],
   application_forbidden: ['You may not use this application', 'Ask the owner of the account.'],
@@ -23,7 +21,7 @@ const EXPLANATIONS: Readonly<Record<string, readonly [title: string, advice: str
   VALIDATION_ERROR: ['Some inputs are not valid', 'Correct them, then try again.'],
 };
 
-/** When each error arrived: a countdown goes on when the page shows the error again. */
+/** Arrival time of each error: a countdown goes on when the page shows the error again. */
 const arrivals = new WeakMap<LatchkeyError, number>();
 
 function readRetryTime(error: LatchkeyError): number | undefined {

@@ -30,7 +30,7 @@ export function Form({ onSubmit, error, messages, actions, children, ...props }:
   useEffect(() => {
     if (Object.keys(errors).length > 0) ref.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
   }, [errors]);
-  // What no field shows would be lost.
+  // Details without a field would be lost.
   const isShown = Object.keys(errors).length > 0 && !Object.keys(errors).some((name) => !ref.current?.elements.namedItem(name));
   return (
     <form

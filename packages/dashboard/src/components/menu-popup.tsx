@@ -39,7 +39,7 @@ export function MenuPopupItem({ icon, onSelect, children }: MenuItemProps) {
 }
 
 interface MenuChoicesProps {
-  /** What can be chosen, by value. */
+  /** Choices, by value. */
   readonly labels: Readonly<Record<string, string>>;
   readonly value: string;
   readonly onChoose: (value: string) => void;

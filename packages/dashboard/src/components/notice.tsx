@@ -26,7 +26,7 @@ export function Notice({ kind = 'info', title, children }: NoticeProps) {
   );
 }
 
-/** An error beside what it stopped: what happened, what to do, the request id to copy. */
+/** An error next to what it stopped: what happened, what to do, the request id to copy. */
 export function ErrorNotice({ error }: { readonly error: unknown }) {
   const { title, advice, requestId, retryAt } = explainError(error);
   return (

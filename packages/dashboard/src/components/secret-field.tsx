@@ -7,7 +7,7 @@ interface SecretFieldProps {
   /** "socket key". */
   readonly name: string;
   readonly value: string;
-  /** How many characters stay visible: those that say what it is. */
+  /** Number of characters that stay visible, to recognise the secret. */
   readonly prefixLength?: number | undefined;
   /** Further buttons, such as to rotate. */
   readonly children?: ReactNode;

@@ -13,7 +13,7 @@ interface EmptyStateProps {
   readonly title: string;
   /** True if it is all of the page, whose heading it then has. */
   readonly page?: boolean | undefined;
-  /** What this is, in one or two sentences. */
+  /** Description in one or two sentences. */
   readonly children: ReactNode;
   /** The button to begin. */
   readonly action?: ReactNode;
@@ -66,7 +66,7 @@ interface QueryViewProps<Data> {
   readonly query: UseQueryResult<Data>;
   /** True if it is all of the page. */
   readonly page?: boolean | undefined;
-  /** A button beside "Try again". */
+  /** A button next to "Try again". */
   readonly action?: ReactNode;
   /** Shown after 150 ms of loading. */
   readonly skeleton?: ReactNode;

@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 import styles from './table.module.css';
 
 interface TableProps {
-  /** What the rows are, for screen readers. */
+  /** Name of the rows, for screen readers. */
   readonly caption: string;
   /** Headings of the columns; an empty one is for buttons. */
   readonly columns: readonly string[];

@@ -9,9 +9,9 @@ interface FieldProps {
   readonly label: string;
   /** Below the input: what is allowed, or what happens. */
   readonly hint?: ReactNode;
-  /** Beside the label, such as a link. */
+  /** Next to the label, such as a link. */
   readonly aside?: ReactNode;
-  /** True if only screen readers get the label, as the place of the input says it. */
+  /** True if only screen readers get the label, as the placeholder says it. */
   readonly hideLabel?: boolean | undefined;
   /** Error that the page found itself. */
   readonly error?: string | undefined;

@@ -7,7 +7,7 @@ import { showToasts, toastManager } from './toasts.ts';
 
 const SHOWN_MS = 5_000;
 
-/** Where toasts appear. F6 moves the focus there. */
+/** The region of toasts. F6 moves the focus there. */
 export function ToastRegion() {
   useEffect(showToasts, []);
   return (

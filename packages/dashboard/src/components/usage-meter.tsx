@@ -5,7 +5,7 @@ const HIGH = 0.8;
 const CRITICAL = 0.95;
 
 interface UsageMeterProps {
-  /** What is used: "Storage". */
+  /** The limited resource: "Storage". */
   readonly label: string;
   readonly current: number;
   /** null: unlimited. */
@@ -15,7 +15,7 @@ interface UsageMeterProps {
 
 const format = (value: number) => value.toLocaleString('en', { maximumFractionDigits: 1 });
 
-/** How much of a limit is used, as text and as a bar. */
+/** The used part of a limit, as text and as a bar. */
 export function UsageMeter({ label, current, max, unit = '' }: UsageMeterProps) {
   const text = max === null ? `${format(current)}${unit}, unlimited` : `${format(current)} of ${format(max)}${unit}`;
   return (
@@ -41,7 +41,7 @@ export function UsageMeter({ label, current, max, unit = '' }: UsageMeterProps) 
   );
 }
 
-/** How far something is; without a value, it has only begun. */
+/** Progress; without a value, it has only begun. */
 export function ProgressBar({ label, value, max }: { readonly label: string; readonly value?: number; readonly max: number }) {
   return <progress className={styles.progress} aria-label={label} max={max} {...(value !== undefined && { value })} />;
 }

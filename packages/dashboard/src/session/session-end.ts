@@ -1,4 +1,4 @@
-/** True if a call found that the session has ended. Outside React, as calls report it. */
+/** True once a call found that the session has ended. Outside React, as calls report it. */
 let hasEnded = false;
 const listeners = new Set<() => void>();
 

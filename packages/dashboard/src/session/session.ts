@@ -19,7 +19,7 @@ export const limitsQuery = queryOptions({
 /** Usage and limits of the account; undefined until loaded. */
 export const useLimits = () => useQuery(limitsQuery).data;
 
-/** True if anyone may sign up, and the issuers to sign in at. */
+/** Options of sign-up, and the issuers to sign in at. */
 export const signInMethodsQuery = queryOptions({
   queryKey: ['sign-in-methods'],
   queryFn: ({ signal }) => latchkey.account.signInMethods({ signal }),

@@ -16,7 +16,7 @@ const ShortcutsDialog = lazy(() =>
   import('./shortcuts-dialog.tsx').then(({ ShortcutsDialog }) => ({ default: ShortcutsDialog })),
 );
 
-/** What surrounds every page of an account. */
+/** Frame of every page of an account. */
 export function Shell() {
   const [open, setOpen] = useState<'palette' | 'shortcuts'>();
   useShortcuts(setOpen);

@@ -26,7 +26,7 @@ export function TwoFactorRow() {
         <p className={styles.name}>
           Two-factor authentication {twoFactorEnabled ? <Badge kind="success">On</Badge> : <Badge>Off</Badge>}
         </p>
-        <p className={styles.hint}>A code of an app on your phone, beside the password.</p>
+        <p className={styles.hint}>A code of an app on your phone, in addition to the password.</p>
       </div>
       {twoFactorEnabled ? (
         <Button onClick={() => setOpen('disable')}>Turn off two-factor</Button>

@@ -187,7 +187,7 @@ function Expiry({ apiKey }: { readonly apiKey: ApiKey | undefined }) {
       <SelectField
         name="expiry"
         label="Expires"
-        hint="An expired key is rejected. Give keys that people hold an end."
+        hint="An expired key is rejected. Set an expiry date on keys that people use."
         value={expiry}
         onChange={(event) => setExpiry(event.currentTarget.value)}
       >

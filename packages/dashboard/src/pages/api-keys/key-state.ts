@@ -12,7 +12,7 @@ export function readState({ revokedAt, expiresAt, lastUsedAt, createdAt }: ApiKe
   return now - Date.parse(lastUsedAt ?? createdAt) > UNUSED_DAYS * DAY_MS ? 'unused' : 'active';
 }
 
-/** What a person sees of a key. */
+/** State of a key in words. */
 export const maskKey = ({ publicId, keyLast4 }: Pick<ApiKey, 'publicId' | 'keyLast4'>) => `lk_mgmt_${publicId}_…${keyLast4}`;
 
 /** The time in whole days from now. */

@@ -5,7 +5,7 @@ interface ScopeGroup {
   readonly scopes: ReadonlyArray<readonly [scope: Scope, name: string, meaning: string]>;
 }
 
-/** What keys may do, in words. */
+/** Scopes in words. */
 export const SCOPE_GROUPS: readonly ScopeGroup[] = [
   {
     name: 'Applications',

@@ -30,7 +30,7 @@ export const filesMetadataQuery = (applicationId: string) =>
   });
 
 /**
- * When the keys of an application were rotated within the last hour, newest first: the limit counts
+ * Times of rotations of an application's keys within the last hour, newest first: the limit counts
  * both.
  */
 export const rotationsQuery = (applicationId: string) =>

@@ -44,7 +44,7 @@ export function Entry({ entry, names }: { readonly entry: AuditEntry; readonly n
 
 const text = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
 
-/** What was changed: the name of the thing, and values before and after. */
+/** The change: the name of the thing, and values before and after. */
 function describeChange({ changes, applicationId, subject }: AuditEntry, { applications }: Names): string | undefined {
   const { field, value, previous, displayName, name } = changes;
   const application = applicationId === null ? undefined : applications.get(applicationId);

@@ -2,7 +2,7 @@ import { infiniteQueryOptions } from '@tanstack/react-query';
 import { latchkey } from '../../api.ts';
 
 /**
- * What entries are shown: all, those of an application, or those of an action. Not both: the
+ * Filter of entries: all, those of an application, or those of an action. Not both: the
  * interface has one.
  */
 export interface Filter {

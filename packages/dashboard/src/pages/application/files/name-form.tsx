@@ -34,7 +34,7 @@ interface NameFormProps {
   readonly applicationId: string;
   readonly label: string;
   readonly name: string;
-  /** The name that the file has: it is no problem. */
+  /** The present name of the file, which is valid. */
   readonly current?: string;
   readonly action: string;
   readonly isPending?: boolean;

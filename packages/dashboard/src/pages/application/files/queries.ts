@@ -12,7 +12,6 @@ export const filesQuery = (applicationId: string, page: number, search: string) 
     placeholderData: (previous, query) => (query?.queryKey[1] === applicationId ? keepPreviousData(previous) : undefined),
   });
 
-/** True if a name is free. */
 export const nameQuery = (applicationId: string, name: string) =>
   queryOptions({
     queryKey: ['file-name', applicationId, name],

@@ -25,7 +25,7 @@ export interface QueueSnapshot {
   readonly pausedUntil: number | undefined;
 }
 
-/** What the queue needs of the page around it. */
+/** Functions of the page around the queue. */
 export interface QueueEnvironment {
   readonly isNameFree: (applicationId: string, name: string, signal: AbortSignal) => Promise<boolean>;
   readonly send: (

@@ -63,7 +63,7 @@ export function LevelList({ levels, problems, focused, onChange }: LevelListProp
               hideLabel
               dir="auto"
               value={name}
-              // What was not typed yet is no mistake.
+              // An empty input is not an error yet.
               error={name === '' && key === focused ? undefined : problems.get(key)}
               autoFocus={key === focused}
               onChange={(event) => onChange(levels.with(index, { key, name: event.currentTarget.value }))}

@@ -33,7 +33,7 @@ function Events({ application }: { readonly application: Application }) {
         (error.code.startsWith('socket_key') ? <Notice kind="danger" title={error.message} /> : <ErrorNotice error={error} />)}
       {events.length === 0 ? (
         <EmptyState icon="log" title="No events yet">
-          Pause the application or change its version, here or elsewhere: what its copies hear appears here at the same moment.
+          Pause the application or change its version, here or elsewhere: events sent to clients appear here immediately.
         </EmptyState>
       ) : (
         <Table caption="Events, the newest first" columns={['Sequence', 'Event', 'Details', 'Time']}>
