@@ -69,7 +69,7 @@ export declare type RuntimeKeys = Message<"latchkey.apps.v1.RuntimeKeys"> & {
   httpKey: string;
 
   /**
-   * When either key last changed. Always set.
+   * Time when either key last changed. Always set.
    *
    * @generated from field: google.protobuf.Timestamp updated_at = 3;
    */
@@ -89,21 +89,21 @@ export declare const RuntimeKeysSchema: GenMessage<RuntimeKeys>;
  */
 export declare type ApplicationSettings = Message<"latchkey.apps.v1.ApplicationSettings"> & {
   /**
-   * Whether a license binds a client id. False by default.
+   * True if a license binds a client id. False by default.
    *
    * @generated from field: bool license_requires_client_id = 1;
    */
   licenseRequiresClientId: boolean;
 
   /**
-   * Whether a user binds a client id. False by default.
+   * True if a user binds a client id. False by default.
    *
    * @generated from field: bool user_requires_client_id = 2;
    */
   userRequiresClientId: boolean;
 
   /**
-   * Whether a user needs a license. False by default.
+   * True if a user needs a license. False by default.
    *
    * @generated from field: bool user_requires_license = 3;
    */
@@ -689,7 +689,7 @@ export declare type RotateRuntimeKeyRequest = Message<"latchkey.apps.v1.RotateRu
   applicationId: string;
 
   /**
-   * Which key. Required.
+   * Type of the key. Required.
    *
    * @generated from field: latchkey.apps.v1.RuntimeKeyType type = 3;
    */
@@ -717,7 +717,7 @@ export declare type RotateRuntimeKeyResponse = Message<"latchkey.apps.v1.RotateR
   rotationsMax: number;
 
   /**
-   * Rotations left at this moment. Zero means that the next is refused.
+   * Rotations left at this moment. Zero means that the next is rejected.
    *
    * @generated from field: int32 rotations_left = 2;
    */
@@ -860,7 +860,7 @@ export declare type DeletedApplication = Message<"latchkey.apps.v1.DeletedApplic
   accountId: string;
 
   /**
-   * When it was deleted. Always set.
+   * Time when it was deleted. Always set.
    *
    * @generated from field: google.protobuf.Timestamp deleted_at = 3;
    */
@@ -949,14 +949,14 @@ export declare type LoggedEvent = Message<"latchkey.apps.v1.LoggedEvent"> & {
   sequence: bigint;
 
   /**
-   * When it happened. Always set.
+   * Time of the event. Always set.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 3;
    */
   createdAt?: Timestamp | undefined;
 
   /**
-   * What happened. Always set.
+   * The event. Always set.
    *
    * @generated from field: latchkey.apps.v1.ApplicationEvent event = 4;
    */
@@ -1071,7 +1071,7 @@ export declare const DeleteAccountApplicationsRequestSchema: GenMessage<DeleteAc
  */
 export declare type DeleteAccountApplicationsResponse = Message<"latchkey.apps.v1.DeleteAccountApplicationsResponse"> & {
   /**
-   * Whether the account may have more applications.
+   * True if the account may have more applications.
    *
    * @generated from field: bool has_more = 1;
    */

@@ -20,7 +20,7 @@ export declare const file_latchkey_apps_v1_event: GenFile;
  */
 export declare type ApplicationEvent = Message<"latchkey.apps.v1.ApplicationEvent"> & {
   /**
-   * What happened. Always set.
+   * The event. Always set.
    *
    * @generated from oneof latchkey.apps.v1.ApplicationEvent.event
    */

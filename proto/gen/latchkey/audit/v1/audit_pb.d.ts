@@ -27,21 +27,21 @@ export declare type AuditEntry = Message<"latchkey.audit.v1.AuditEntry"> & {
   id: string;
 
   /**
-   * When it was done, by the clock of the service's database, exact to a millisecond. Always set.
+   * Time by the clock of the service's database, exact to a millisecond. Always set.
    *
    * @generated from field: google.protobuf.Timestamp at = 2;
    */
   at?: Timestamp | undefined;
 
   /**
-   * What was done, such as `application.created`.
+   * The action, such as `application.created`.
    *
    * @generated from field: string action = 3;
    */
   action: string;
 
   /**
-   * What it was done with.
+   * Kind of credential of the caller.
    *
    * @generated from field: latchkey.audit.v1.ActorKind actor_kind = 4;
    */
@@ -70,7 +70,7 @@ export declare type AuditEntry = Message<"latchkey.audit.v1.AuditEntry"> & {
   requestId?: string | undefined;
 
   /**
-   * What kind of thing it was done to: `account`, `api_key`, `application` or `file`.
+   * Kind of the target: `account`, `api_key`, `application` or `file`.
    *
    * @generated from field: string subject_kind = 8;
    */
@@ -91,7 +91,7 @@ export declare type AuditEntry = Message<"latchkey.audit.v1.AuditEntry"> & {
   applicationId?: string | undefined;
 
   /**
-   * What changed: a JSON object of up to 4 KiB, with values as their owner sees them.
+   * The changes: a JSON object of up to 4 KiB, with values as their owner sees them.
    *
    * @generated from field: string changes_json = 11;
    */
@@ -202,7 +202,7 @@ export declare type ListAuditEntriesResponse = Message<"latchkey.audit.v1.ListAu
   entries: AuditEntry[];
 
   /**
-   * Whether there are older ones.
+   * True if there are older ones.
    *
    * @generated from field: bool has_more = 2;
    */

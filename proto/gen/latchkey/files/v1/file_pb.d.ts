@@ -55,21 +55,21 @@ export declare type File = Message<"latchkey.files.v1.File"> & {
   contentType: string;
 
   /**
-   * How often CreateDownloadUrl answered for this file.
+   * Number of download URLs created for this file.
    *
    * @generated from field: int64 presigned_urls_count = 6;
    */
   presignedUrlsCount: bigint;
 
   /**
-   * When it last did. Absent means never.
+   * Time of the last one. Absent means never.
    *
    * @generated from field: google.protobuf.Timestamp last_presigned_url_created_at = 7;
    */
   lastPresignedUrlCreatedAt?: Timestamp | undefined;
 
   /**
-   * When the upload was complete. Always set.
+   * Time when the upload was complete. Always set.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 8;
    */
@@ -325,7 +325,7 @@ export declare type GetFilesMetadataResponse = Message<"latchkey.files.v1.GetFil
   totalFiles: bigint;
 
   /**
-   * When the newest was uploaded. Absent means no files.
+   * Time when the newest was uploaded. Absent means no files.
    *
    * @generated from field: google.protobuf.Timestamp last_uploaded_at = 2;
    */
@@ -545,7 +545,7 @@ export declare type CreateDownloadUrlRequest = Message<"latchkey.files.v1.Create
   fileId: string;
 
   /**
-   * How long the URL is good for, in seconds, 1 to 3,600. Zero means 300.
+   * Lifetime of the URL in seconds, 1 to 3,600. Zero means 300.
    *
    * @generated from field: int32 lifetime_seconds = 4;
    */
@@ -572,7 +572,7 @@ export declare type CreateDownloadUrlResponse = Message<"latchkey.files.v1.Creat
   url: string;
 
   /**
-   * When it ceases to be good. Always set.
+   * Expiry time. Always set.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 2;
    */

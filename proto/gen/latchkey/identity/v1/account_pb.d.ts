@@ -49,14 +49,14 @@ export declare type Account = Message<"latchkey.identity.v1.Account"> & {
   pictureUrl?: string | undefined;
 
   /**
-   * Whether sign-in asks for a second factor. False by default.
+   * True if sign-in asks for a second factor. False by default.
    *
    * @generated from field: bool two_factor_enabled = 5;
    */
   twoFactorEnabled: boolean;
 
   /**
-   * When the account was created. Always set.
+   * Time when the account was created. Always set.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 6;
    */
@@ -97,7 +97,7 @@ export declare type Session = Message<"latchkey.identity.v1.Session"> & {
   csrfToken: string;
 
   /**
-   * When the session ends even if it is used all the time. Always set.
+   * Time when the session ends even if it is used all the time. Always set.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 3;
    */
@@ -401,7 +401,7 @@ export declare type SetAvatarRequest = Message<"latchkey.identity.v1.SetAvatarRe
   avatarId: string;
 
   /**
-   * When its upload was begun, by the clock of the files service's database. Of two of one time the
+   * Start of its upload, by the clock of the files service's database. Of two of one time the
    * one with the greater id is the later. Required.
    *
    * @generated from field: google.protobuf.Timestamp uploaded_at = 3;
@@ -409,7 +409,7 @@ export declare type SetAvatarRequest = Message<"latchkey.identity.v1.SetAvatarRe
   uploadedAt?: Timestamp | undefined;
 
   /**
-   * Whether the avatar is removed: `avatar_id` and `uploaded_at` are then those of the removal.
+   * True if the avatar is removed: `avatar_id` and `uploaded_at` are then those of the removal.
    * False by default.
    *
    * @generated from field: bool removed = 4;
@@ -512,14 +512,14 @@ export declare type OpenSession = Message<"latchkey.identity.v1.OpenSession"> & 
   id: string;
 
   /**
-   * When it was opened. Always set.
+   * Time when it was opened. Always set.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 2;
    */
   createdAt?: Timestamp | undefined;
 
   /**
-   * When it was last used, exact to a minute. Always set.
+   * Time when it was last used, exact to a minute. Always set.
    *
    * @generated from field: google.protobuf.Timestamp last_used_at = 3;
    */
@@ -707,7 +707,7 @@ export declare type DeletedAccount = Message<"latchkey.identity.v1.DeletedAccoun
   accountId: string;
 
   /**
-   * When it was deleted. Always set.
+   * Time when it was deleted. Always set.
    *
    * @generated from field: google.protobuf.Timestamp deleted_at = 2;
    */
@@ -735,13 +735,13 @@ export declare type GetSignInMethodsRequest = Message<"latchkey.identity.v1.GetS
 export declare const GetSignInMethodsRequestSchema: GenMessage<GetSignInMethodsRequest>;
 
 /**
- * GetSignInMethodsResponse is what a sign-in page offers beside email and password.
+ * GetSignInMethodsResponse is what a sign-in page offers besides email and password.
  *
  * @generated from message latchkey.identity.v1.GetSignInMethodsResponse
  */
 export declare type GetSignInMethodsResponse = Message<"latchkey.identity.v1.GetSignInMethodsResponse"> & {
   /**
-   * Whether anyone may sign up.
+   * True if anyone may sign up.
    *
    * @generated from field: bool sign_up_open = 1;
    */

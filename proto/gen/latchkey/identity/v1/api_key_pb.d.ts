@@ -55,7 +55,7 @@ export declare type ApiKey = Message<"latchkey.identity.v1.ApiKey"> & {
   scopes: string[];
 
   /**
-   * Whether every application of the account is open to the key.
+   * True if every application of the account is open to the key.
    *
    * @generated from field: bool all_applications = 6;
    */
@@ -70,21 +70,21 @@ export declare type ApiKey = Message<"latchkey.identity.v1.ApiKey"> & {
   applicationIds: string[];
 
   /**
-   * When the key expires. Absent means never.
+   * Time when the key expires. Absent means never.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 8;
    */
   expiresAt?: Timestamp | undefined;
 
   /**
-   * When the key was revoked. Absent means that it was not.
+   * Time when the key was revoked. Absent means that it was not.
    *
    * @generated from field: google.protobuf.Timestamp revoked_at = 9;
    */
   revokedAt?: Timestamp | undefined;
 
   /**
-   * When the key was last used, exact to a minute. Absent means never.
+   * Time when the key was last used, exact to a minute. Absent means never.
    *
    * @generated from field: google.protobuf.Timestamp last_used_at = 10;
    */
@@ -98,14 +98,14 @@ export declare type ApiKey = Message<"latchkey.identity.v1.ApiKey"> & {
   lastUsedIp?: string | undefined;
 
   /**
-   * When the key was created. Always set.
+   * Time when the key was created. Always set.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 12;
    */
   createdAt?: Timestamp | undefined;
 
   /**
-   * When the owner last changed the record. Always set.
+   * Time when the owner last changed the record. Always set.
    *
    * @generated from field: google.protobuf.Timestamp updated_at = 13;
    */
@@ -203,7 +203,7 @@ export declare type CreateApiKeyRequest = Message<"latchkey.identity.v1.CreateAp
   scopes: string[];
 
   /**
-   * Whether every application of the account, present and to come, is open to the key. False by
+   * True if every application of the account, present and to come, is open to the key. False by
    * default.
    *
    * @generated from field: bool all_applications = 4;
@@ -219,7 +219,7 @@ export declare type CreateApiKeyRequest = Message<"latchkey.identity.v1.CreateAp
   applicationIds: string[];
 
   /**
-   * When the key expires, in the future. Absent means never.
+   * Time when the key expires, in the future. Absent means never.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 6;
    */

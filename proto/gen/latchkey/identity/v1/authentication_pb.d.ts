@@ -73,7 +73,7 @@ export declare const AuthenticateRequestSchema: GenMessage<AuthenticateRequest>;
  */
 export declare type AuthenticateResponse = Message<"latchkey.identity.v1.AuthenticateResponse"> & {
   /**
-   * Who is calling. Always set.
+   * The caller. Always set.
    *
    * @generated from field: latchkey.identity.v1.Principal principal = 1;
    */
@@ -137,7 +137,7 @@ export declare type Principal = Message<"latchkey.identity.v1.Principal"> & {
   scopes: string[];
 
   /**
-   * Whether every application of the account is open to the credential. Always true for a session.
+   * True if every application of the account is open to the credential. Always true for a session.
    *
    * @generated from field: bool all_applications = 5;
    */
@@ -151,7 +151,7 @@ export declare type Principal = Message<"latchkey.identity.v1.Principal"> & {
   applicationIds: string[];
 
   /**
-   * When the credential ends. Absent means a key that never expires.
+   * Time when the credential ends. Absent means a key that never expires.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 7;
    */

@@ -75,7 +75,7 @@ export declare type OidcLink = Message<"latchkey.identity.v1.OidcLink"> & {
   subject: string;
 
   /**
-   * When it was linked. Always set.
+   * Time when it was linked. Always set.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 3;
    */
@@ -158,7 +158,7 @@ export declare const UnlinkOidcRequestSchema: GenMessage<UnlinkOidcRequest>;
  */
 export declare type UnlinkOidcResponse = Message<"latchkey.identity.v1.UnlinkOidcResponse"> & {
   /**
-   * How many links were removed, one or more.
+   * Number of links that were removed, one or more.
    *
    * @generated from field: int32 removed = 1;
    */
@@ -251,7 +251,7 @@ export declare type StartOidcResponse = Message<"latchkey.identity.v1.StartOidcR
   flow: string;
 
   /**
-   * When the flow ends. Always set.
+   * Time when the flow ends. Always set.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 3;
    */
@@ -448,7 +448,7 @@ export declare type OidcPending = Message<"latchkey.identity.v1.OidcPending"> & 
   pending: string;
 
   /**
-   * When it ends. Always set.
+   * Time when it ends. Always set.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 2;
    */
@@ -511,7 +511,7 @@ export declare const CompleteOidcRequestSchema: GenMessage<CompleteOidcRequest>;
  */
 export declare type CompleteOidcResponse = Message<"latchkey.identity.v1.CompleteOidcResponse"> & {
   /**
-   * What was opened. Always set.
+   * Result of the flow. Always set.
    *
    * @generated from field: latchkey.identity.v1.OidcSignedIn signed_in = 1;
    */
@@ -566,7 +566,7 @@ export enum OidcError {
   OIDC_FLOW_INVALID = 4,
 
   /**
-   * The issuer refused, or its response is not trustworthy.
+   * The issuer rejected the sign-in, or its response is not trustworthy.
    *
    * @generated from enum value: OIDC_ERROR_OIDC_REFUSED = 5;
    */

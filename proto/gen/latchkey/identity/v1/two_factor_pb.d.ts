@@ -204,7 +204,7 @@ export declare const VerifyTwoFactorCodeRequestSchema: GenMessage<VerifyTwoFacto
  */
 export declare type VerifyTwoFactorCodeResponse = Message<"latchkey.identity.v1.VerifyTwoFactorCodeResponse"> & {
   /**
-   * Whether the account has the second factor on, and so the code was used up. False means that the
+   * True if the account has the second factor on, and so the code was used up. False means that the
    * code was ignored.
    *
    * @generated from field: bool two_factor_enabled = 1;

@@ -2,7 +2,7 @@
 // @generated from file latchkey/rpc/v1/error.proto (package latchkey.rpc.v1, syntax proto3)
 /* eslint-disable */
 
-// What every Latchkey service attaches to a failed call.
+// Error details of every failed call of a Latchkey service.
 
 import type { GenExtension, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
@@ -22,7 +22,7 @@ export declare const file_latchkey_rpc_v1_error: GenFile;
  */
 export declare type ErrorInfo = Message<"latchkey.rpc.v1.ErrorInfo"> & {
   /**
-   * Stable, machine-readable name of the rule that refused the call, such as
+   * Stable, machine-readable name of the rule that rejected the call, such as
    * `application_not_found`. Unique within the service. Never empty.
    *
    * @generated from field: string reason = 1;
@@ -53,7 +53,7 @@ export declare type ErrorInfo = Message<"latchkey.rpc.v1.ErrorInfo"> & {
   metadata: { [key: string]: string };
 
   /**
-   * Which inputs broke a rule, and which rule. Set for `VALIDATION_ERROR` and `bad_request`, empty
+   * Inputs that broke a rule, and the rule. Set for `VALIDATION_ERROR` and `bad_request`, empty
    * for other codes.
    *
    * @generated from field: repeated latchkey.rpc.v1.ErrorDetail details = 5;
@@ -146,7 +146,7 @@ export declare type ErrorDefinition = Message<"latchkey.rpc.v1.ErrorDefinition">
 export declare const ErrorDefinitionSchema: GenMessage<ErrorDefinition>;
 
 /**
- * FailsWith lists the errors of a method or of a response, beside those of any call: unavailable
+ * FailsWith lists the errors of a method or of a response, besides those of any call: unavailable
  * dependencies and defects.
  *
  * @generated from message latchkey.rpc.v1.FailsWith
@@ -167,7 +167,7 @@ export declare type FailsWith = Message<"latchkey.rpc.v1.FailsWith"> & {
 export declare const FailsWithSchema: GenMessage<FailsWith>;
 
 /**
- * How this error is reported.
+ * Report of this error.
  *
  * @generated from extension: optional latchkey.rpc.v1.ErrorDefinition error = 50001;
  */

@@ -2,7 +2,7 @@
 // @generated from file latchkey/rpc/v1/error.proto (package latchkey.rpc.v1, syntax proto3)
 /* eslint-disable */
 
-// What every Latchkey service attaches to a failed call.
+// Error details of every failed call of a Latchkey service.
 
 import { extDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
@@ -42,7 +42,7 @@ export const FailsWithSchema = /*@__PURE__*/
   messageDesc(file_latchkey_rpc_v1_error, 3);
 
 /**
- * How this error is reported.
+ * Report of this error.
  *
  * @generated from extension: optional latchkey.rpc.v1.ErrorDefinition error = 50001;
  */
