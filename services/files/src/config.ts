@@ -24,14 +24,14 @@ const serviceSettings = z.object({
   FILE_COUNT_LIMIT: limit(100),
   FILE_SIZE_LIMIT_MIB: limit(150, 1_000_000),
   UPLOAD_DEADLINE_SECONDS: limit(180, 86_400),
-  /** Where avatars are made: in this process or in avatar workers. */
+  /** Place of avatar decoding: this process or avatar workers. */
   AVATAR_WORKER: z.enum(['inside', 'apart'], 'must be inside or apart').default('inside'),
   /** Each takes a process and up to 400 MiB, 120 to 180 with photographs. */
   AVATAR_DECODES_AT_ONCE: limit(2, 64),
   OBJECT_STORE: z.enum(['disk', 's3'], 'must be disk or s3').default('disk'),
   OBJECTS_DIR: z.string().optional(),
   S3_ENDPOINT: urlSetting('http:', 'https:').optional(),
-  /** Where clients reach the same server, for the URLs that they download from. */
+  /** URL of the same server for downloads by clients. */
   S3_PUBLIC_ENDPOINT: urlSetting('http:', 'https:').optional(),
   S3_REGION: z.string().default('us-east-1'),
   S3_BUCKET: z.string().optional(),

@@ -15,7 +15,7 @@ import type { ObjectStore } from './storage/object-store/object-store.ts';
 
 export const SCHEMA = 'files';
 
-/** How long an account's lease outlives the process of its upload. */
+/** Length of an account's lease, which outlives the process of its upload. */
 const UPLOAD_LEASE_MS = 10_000;
 /** Downloads of one process; each takes a descriptor and up to 128 KiB. */
 const DOWNLOADS_MAX = 200;

@@ -21,7 +21,7 @@ const serviceSettings = z.object({
   PORT: portSetting.default(8080),
   REDIS_URL: urlSetting('redis:', 'rediss:'),
   PUBLIC_URL: urlSetting('http:', 'https:').optional(),
-  /** Where browsers end up after OpenID Connect. Unset means that they get the envelope. */
+  /** Target of redirects after OpenID Connect. Unset means that browsers get the envelope. */
   OIDC_RETURN_URL: urlSetting('http:', 'https:').optional(),
   /** True if `/` serves the dashboard. */
   DASHBOARD: z.enum(['on', 'off']).default('on'),
@@ -32,7 +32,7 @@ const serviceSettings = z.object({
   TRUSTED_PROXIES: trustedProxiesSetting,
   /** Connections of one network; those of trusted proxies are unlimited. */
   CONNECTIONS_PER_IP: integerSetting(1, 1_000_000).default(1_000),
-  /** How long an ordered stop accepts connections, so that balancers and clients can leave. */
+  /** Time in which an ordered stop accepts connections, so that balancers and clients can leave. */
   DRAIN_SECONDS: integerSetting(0, 600).default(0),
   RATE_LIMIT_IP_PER_MINUTE: limit(600),
   RATE_LIMIT_PRINCIPAL_PER_MINUTE: limit(300),

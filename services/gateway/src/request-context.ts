@@ -22,7 +22,7 @@ export function currentRequest(): RequestContext | undefined {
 /** Runs the hooks and the handler of each request in its own context. */
 export function provideRequestContext(app: FastifyInstance): void {
   app.addHook('onRequest', ({ id, ip, raw }, _reply, done) => {
-    // A forwarded text that is no address counts as that of the proxy.
+    // A forwarded text other than an address counts as that of the proxy.
     const context = { requestId: id, clientIp: canonicalIp(ip, raw.socket.remoteAddress), principal: undefined };
     onBehalfOf(id, () => contexts.run(context, done));
   });

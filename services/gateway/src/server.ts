@@ -46,12 +46,12 @@ const CONNECTIONS_MAX = 10_000;
 
 const BODY_BYTES_MAX = 64 * 1024;
 
-/** Longest time for the headers of a request, and for a body that is no upload, in milliseconds. */
+/** Longest time for the headers of a request, and for a body except uploads, in milliseconds. */
 const HEADERS_TIMEOUT_MS = 15_000;
 const BODY_TIMEOUT_MS = 60_000;
 /** Longest silence of a connection during a request, in milliseconds: ends unread responses. */
 const SILENCE_TIMEOUT_MS = 30_000;
-/** How often Node checks these, in milliseconds. Its default of 30 s would turn 15 into 45. */
+/** Interval of Node's checks of these, in milliseconds. The default, 30 s, would turn 15 into 45. */
 const TIMEOUT_CHECK_INTERVAL_MS = 5_000;
 
 /** Time for the response to a request whose body arrived just in time, in milliseconds. */
@@ -60,7 +60,7 @@ const RESPONSE_SLACK_MS = 15_000;
 /** Time for the rest of a stop after the last request, in milliseconds. */
 const STOP_SLACK_MS = 15_000;
 
-/** How long accepted requests may take when the server closes: as long as at any other time. */
+/** Longest time of accepted requests when the server closes: as long as at any other time. */
 function drainBounds(config: GatewayConfig): DrainBounds & { readonly underWayMsMax: number } {
   return { underWayMsMax: BODY_TIMEOUT_MS + RESPONSE_SLACK_MS, transferMsMax: uploadMsMax(config) };
 }

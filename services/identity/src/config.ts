@@ -22,7 +22,7 @@ const serviceSettings = z.object({
   SIGN_UP: z.enum(['open', 'closed'], 'must be open or closed').default('open'),
   ACTIVE_API_KEYS_LIMIT: integerSetting(0, 1_000_000).default(20),
   TWO_FACTOR_FAILURES_PER_15_MINUTES: integerSetting(1, 1_000).default(5),
-  /** Where the links in mails lead. */
+  /** Base URL of the links in mails. */
   PUBLIC_URL: urlSetting('http:', 'https:').default('http://localhost:8080'),
   /** Unset means that no mail is sent. */
   SMTP_URL: urlSetting('smtp:', 'smtps:').optional(),

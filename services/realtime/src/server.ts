@@ -21,7 +21,7 @@ const TIMEOUT_CHECK_INTERVAL_MS = 1_000;
 
 export const MESSAGE_BYTES_MAX = 4_096;
 const FRAGMENTS_MAX = 100;
-/** How long a client has to answer a close frame, in milliseconds. */
+/** Time for a client to answer a close frame, in milliseconds. */
 const CLOSE_TIMEOUT_MS = 5_000;
 
 /** The WebSocket side of the endpoint, without compression, which takes five times the CPU. */

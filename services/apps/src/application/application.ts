@@ -85,7 +85,7 @@ export async function listApplications(
   return { applications, nextPageToken };
 }
 
-/** Which of the ids are applications of the account. Throws `account_id_invalid`. */
+/** The ids that are applications of the account. Throws `account_id_invalid`. */
 export async function findOwnedApplications(ctx: AppsContext, accountText: string, texts: readonly string[]): Promise<string[]> {
   const accountId = parseAccountId(accountText);
   const ids = parseIds(texts);

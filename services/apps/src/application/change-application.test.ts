@@ -18,7 +18,7 @@ const CALLS: Record<string, (ref: OwnedRef) => Promise<unknown>> = {
 };
 
 const UUID = '018f2b6c-7d1e-7a3b-9c4d-5e6f708192a3';
-/** Texts that are no UUID, which a database or a parser may accept. */
+/** Texts other than a UUID, which a database or a parser may accept. */
 const MALFORMED = [
   '',
   'undefined',

@@ -39,7 +39,7 @@ export interface ApplicationEventTable {
   type: string;
   data: ColumnType<unknown, string, never>;
   created_at: Date;
-  /** When its jobs were in all queues that want it; null before. */
+  /** Time when its jobs were in all queues that need it; null before. */
   delivered_at: ColumnType<Date | null, never, Date>;
   /** The request that it came from, for the logs and traces of its consumers. */
   call_origin: ColumnType<CallOrigin | null, string | null | undefined, never>;

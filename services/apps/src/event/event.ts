@@ -94,7 +94,7 @@ export async function listDeletions(
 const LIVE_STATES_MAX = 1_000;
 
 /**
- * What shows whether the live clients of applications are up to date: one state for each id that
+ * Versions of live state that show whether clients are up to date: one for each id that
  * exists, in no order.
  *
  * @throws `page_token_invalid` for more than 1,000 ids

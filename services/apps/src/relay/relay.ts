@@ -15,7 +15,7 @@ const CLEAN_UP_TYPE = 'deleted';
 
 const BATCH_MAX = 100;
 
-/** How often the log is polled for events of processes that have died, in milliseconds. */
+/** Interval of the polls for events of processes that have died, in milliseconds. */
 const POLL_INTERVAL_MS = 1_000;
 
 interface Delivery {

@@ -3,7 +3,7 @@ import type { Kysely } from 'kysely';
 import type { AppsDatabase } from '../db/schema.ts';
 import { deleteExpiredEvents } from './retention.store.ts';
 
-/** How long the log retains events; docs/events.md promises it to live clients. */
+/** Time and number of events that the log retains; docs/events.md promises it to live clients. */
 const RETENTION = {
   /** Age of events for live clients, in hours. */
   eventHours: 24,

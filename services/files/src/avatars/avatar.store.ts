@@ -11,7 +11,7 @@ export type Avatar = Selectable<AvatarTable>;
 const ENDED_MS = 10 * 60_000;
 /** Avatars that count for the priority of an account. */
 const RECENT_MS = 10 * 60_000;
-/** How long the worker has to inform identity before the sweeper does. */
+/** Time for the worker to inform identity before the sweeper does. */
 const RECORD_MS = 60_000;
 
 /**
@@ -88,7 +88,7 @@ export async function lockAvatars(tx: Db, accountId: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${accountId}::text, 1))`.execute(tx);
 }
 
-/** How a stored avatar ends. `replaced` is for one that identity has a later one of. */
+/** End of a stored avatar. `replaced` is for one that identity has a later one of. */
 export interface Ending {
   readonly state: 'recorded' | 'replaced' | 'refused';
   readonly refusal?: string;

@@ -12,7 +12,7 @@ import { type AvatarContext, recordAvatar } from './record-avatar.ts';
 
 /** Longest time to read the upload from a remote store, and to store the image. */
 const STORE_MS = 10_000;
-/** When the sweeper removes an image that did not become an avatar's. */
+/** Time until the sweeper removes an image that did not become an avatar's. */
 const DELETION_MS = 60_000;
 
 export interface MakeContext extends AvatarContext {

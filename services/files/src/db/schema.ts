@@ -91,7 +91,7 @@ export interface AvatarTable {
   /** For the audit log; null without an actor. */
   actor: Generated<string | null>;
   request_id: Generated<string | null>;
-  /** When the sweeper takes it up, unless it is recorded. */
+  /** Time of the sweeper's attempt, unless it is recorded. */
   due_at: Date;
 }
 

@@ -14,7 +14,7 @@ export interface Answer {
   readonly whole: boolean;
 }
 
-/** What a request may have otherwise. */
+/** Options of a request. */
 export interface RequestOptions {
   readonly method?: string;
   readonly headers?: OutgoingHttpHeaders;

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { OwnedRef } from './fake-apps.ts';
 
-/** What the database holds of an application. */
+/** Rows of an application. */
 export interface Remains {
   readonly files: number;
   readonly usage: { readonly fileCount: number; readonly chargedMib: number } | undefined;
@@ -10,7 +10,7 @@ export interface Remains {
   readonly isMarked: boolean;
 }
 
-/** What the database holds of an application now. */
+/** Counts the rows of an application. */
 export async function remainsOf(db: pg.Pool, applicationId: string): Promise<Remains> {
   const { rows } = await db.query(
     `select (select count(*)::int from file where application_id = $1) as files,
@@ -24,7 +24,7 @@ export async function remainsOf(db: pg.Pool, applicationId: string): Promise<Rem
   return { files, objects, isMarked, usage: usage ?? undefined };
 }
 
-/** What is left of an application with so many files after its clean-up. */
+/** Rows of an application with this many files that stay after its clean-up. */
 export const cleanedUp = (fileCount: number): Remains => ({ files: 0, usage: undefined, objects: fileCount, isMarked: true });
 
 /** Makes rows of files, of 0.5 MiB to 3 MiB, that have no objects, as fast as the database can. */

@@ -5,7 +5,7 @@ import { chargeMib } from '../storage/upload/usage.ts';
 import type { OwnedRef } from './fake-apps.ts';
 import type { TestFiles } from './test-files.ts';
 
-/** What a file of a test may have otherwise. */
+/** Options of a test's file. */
 export interface StoredFileOptions {
   readonly name?: string;
   readonly bytes?: Buffer;

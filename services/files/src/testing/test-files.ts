@@ -22,7 +22,7 @@ import { openPool } from './open-pool.ts';
 
 export const SECRET_KEY = 'test-secret-key-of-32-characters!';
 
-/** How an instance differs from the usual one. */
+/** Options of an instance. */
 export interface InstanceOptions {
   readonly clock?: () => Date;
   readonly logger?: Logger;

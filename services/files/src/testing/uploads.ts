@@ -86,7 +86,7 @@ export async function holdingsOf(files: TestFiles, { accountId, applicationId }:
 
 export const NOTHING = { files: 0, intents: 0, fileCount: 0, chargedMib: 0, objects: 0 };
 
-/** What an account has after the upload of one small file. */
+/** Usage of an account after the upload of one small file. */
 export const ONE = { files: 1, intents: 0, fileCount: 1, chargedMib: 1, objects: 1 };
 
 /** Lets the lease of the account's upload expire. */

@@ -8,7 +8,7 @@ export interface GivenCredential {
   readonly text: string;
 }
 
-/** What a request presents. With an `Authorization` header it is a key, and cookies are ignored. */
+/** Credential of a request. With an `Authorization` header it is a key, and cookies are ignored. */
 export type Credential = { readonly kind: 'none' | 'malformed_key' } | GivenCredential;
 
 export interface Principal {
@@ -20,7 +20,7 @@ export interface Principal {
   readonly scopes: ReadonlySet<string>;
   readonly allApplications: boolean;
   readonly applicationIds: ReadonlySet<string>;
-  /** When the credential ends, in milliseconds of Unix time; Infinity for never. */
+  /** Expiry of the credential, in milliseconds of Unix time; Infinity for never. */
   readonly expiresAtMs: number;
   /** Required in state-changing requests of a session; empty for a key. */
   readonly csrfToken: string;

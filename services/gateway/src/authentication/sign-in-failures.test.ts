@@ -46,7 +46,7 @@ function someEmail(): string {
 const fail = (email: string, ip: string, by = failures, err: Error = sign_in_failed()) =>
   by.count(email, ip, () => Promise.reject(err)).catch((reason: unknown) => reason as DomainError);
 
-/** How many wrong passwords in a row are allowed. */
+/** Number of wrong passwords in a row that are allowed. */
 async function failuresLeft(email: string, ip: string, by = failures): Promise<number> {
   for (let count = 0; ; count += 1) {
     if ((await fail(email, ip, by)).reason === 'rate_limit_reached') return count;

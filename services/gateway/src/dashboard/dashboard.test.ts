@@ -81,7 +81,7 @@ it('finds its files below the path of PUBLIC_URL, and says whether the browser h
   expect(body).toMatch(/name="latchkey-base" content="\/panel\/"[\s\S]+name="latchkey-session" content="yes"/);
 });
 
-it('serves nothing with DASHBOARD=off', async () => {
+it('answers 404 with DASHBOARD=off', async () => {
   const port = await start({ DASHBOARD: 'off' });
   expect([(await get(port, '/')).status, (await get(port, '/applications', BROWSER)).status]).toEqual([404, 404]);
 });

@@ -7,7 +7,7 @@ import { readSessionClient } from '../authentication/credential.ts';
 import type { GatewayConfig } from '../config.ts';
 import { realtimeUrlFor } from './realtime-url.ts';
 
-/** What `packages/dashboard/scripts/build.mjs` writes. */
+/** Output of `packages/dashboard/scripts/build.mjs`. */
 const BUILT_DIR = join(import.meta.dirname, '../../../../packages/dashboard/dist/');
 
 /** Paths that never name a page of the dashboard. */

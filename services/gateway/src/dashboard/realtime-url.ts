@@ -9,7 +9,7 @@ const HOST = /^[A-Za-z0-9._[\]:-]+$/;
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { http: '80', https: '443' };
 
 /**
- * Where a browser that called us finds live events: at `PUBLIC_REALTIME_URL`, else at the host that
+ * URL of live events for a browser that called us: `PUBLIC_REALTIME_URL`, else the host that
  * it called. There they have another port, unless a proxy on a default port joins both.
  * Undefined for a request without a valid host.
  */

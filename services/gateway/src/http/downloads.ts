@@ -30,7 +30,7 @@ export function registerDownloads(app: FastifyInstance, files: FilesDataPath, lo
 
 /** Bytes per second below which a reader is slow. */
 const RATE_MIN = 16 * 1024;
-/** How long a reader may be slow, in milliseconds. */
+/** Longest pause of a slow reader, in milliseconds. */
 const SLOW_MS_MAX = 10_000;
 /**
  * Longest time that bytes read after a pause count for, in milliseconds. The kernel reports what a

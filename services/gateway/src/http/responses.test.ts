@@ -43,7 +43,7 @@ describe('an error response', () => {
     expect((await gateway.send('GET', '/docs/static/swagger-ui.css', { headers })).outcome).toBe('400 bad_request');
   });
 
-  it('of a defect has the envelope, the id of the error and nothing else', async () => {
+  it('of a defect has the envelope, and no facts but the id of the error', async () => {
     const body = { username: 'ada', email: 'ada@example.com', password: 'analytical engine' };
     const { envelope } = await gateway.send('POST', '/api/v1/auth/sign-up', { body, headers: { 'x-request-id': 'the-id' } });
     const message = 'Internal server error. Error id: the-id';

@@ -38,7 +38,7 @@ function declaredErrors(source: DescMethod | DescMessage): DomainError[] {
   });
 }
 
-/** When a status is sent, and with which codes, the likeliest first. */
+/** Condition of a status and its codes, the likeliest first. */
 type Rule = readonly [status: number, sentence: string, ...codes: string[]];
 
 const ANY_ROUTE: readonly Rule[] = [

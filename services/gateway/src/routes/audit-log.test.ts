@@ -16,7 +16,7 @@ interface Entry {
   readonly atMs: number;
 }
 
-/** What each service has, what each was asked, and what it fails with. */
+/** Entries of each service, its requests, and its error. */
 let held: Record<Service, Entry[]>;
 let asked: Array<readonly [Service, ListAuditEntriesRequest]>;
 let failures: Partial<Record<Service, ConnectError>>;

@@ -193,7 +193,7 @@ function completeRoute(context: RouteContext) {
   });
 }
 
-/** Where a browser goes after its visit: programs, which accept no HTML, get the envelope. */
+/** Target of a browser's redirect: programs, which accept no HTML, get the envelope. */
 function returnUrlFor({ oidcReturnUrl, dashboardUrl }: RouteContext, { headers }: IncomingMessage): string | undefined {
   if (oidcReturnUrl !== undefined || dashboardUrl === undefined) return oidcReturnUrl;
   return headers.accept?.includes('text/html') ? `${dashboardUrl}/sign-in` : undefined;

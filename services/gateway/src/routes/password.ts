@@ -57,7 +57,7 @@ export function passwordRoutes(context: RouteContext) {
       body: resetBody,
       examples: { link: { token: EXAMPLE_TOKEN, newPassword: 'another long passphrase' } },
       failures: [CredentialService.method.resetPassword],
-      message: 'Password reset. Sign in with it.',
+      message: 'Password reset. Sign in with the new password.',
       handle: async ({ body }) => void (await credentials.resetPassword(body)),
     }),
   ];

@@ -62,7 +62,7 @@ describe('the head of an upload', () => {
     client.socket.destroy();
   });
 
-  it('accepts plain bytes, declared so at most once, and nothing else', async () => {
+  it('accepts only plain bytes, declared so at most once', async () => {
     const type = 'Content-Type: Application/Octet-Stream; x=y';
     expect([await statusOf(), await statusOf(type)]).toEqual([200, 200]);
     gateway.fake.begun.length = 0;

@@ -21,7 +21,7 @@ export interface RouteContext {
   readonly signInFailures: SignInFailures;
   readonly cookies: Cookies;
   readonly publicUrl: string;
-  /** Where browsers end up after OpenID Connect; undefined means that they get the envelope. */
+  /** Redirect target of OpenID Connect; undefined means that browsers get the envelope. */
   readonly oidcReturnUrl: string | undefined;
   /** Base URL of the dashboard; undefined if it is off. */
   readonly dashboardUrl: string | undefined;
@@ -39,7 +39,7 @@ export const TAGS = {
 
 export type Tag = keyof typeof TAGS;
 
-/** Who may call a route: a key with that scope or any session; a session alone; anyone. */
+/** Callers of a route: a key with that scope or any session; a session alone; anyone. */
 export type Access = Scope | 'session' | 'public';
 
 export type ApplicationIn = 'query' | 'body';
@@ -89,7 +89,7 @@ export interface RouteDefinition<
   P extends z.ZodType,
   H extends z.ZodType = z.ZodType,
 > {
-  /** Which schema has `applicationId`. The query is that id alone unless `query` is set. */
+  /** The schema with `applicationId`. The query is that id alone unless `query` is set. */
   readonly application?: In;
   /** Name in generated clients. */
   readonly operationId: string;
@@ -109,7 +109,7 @@ export interface RouteDefinition<
   readonly headers?: H;
   /** Media type of the bytes that the handler sends instead of an envelope. */
   readonly bytesResponse?: string;
-  /** When the handler redirects instead of returning an envelope, and whether it always does. */
+  /** Condition of a redirect instead of an envelope, and whether it always holds. */
   readonly redirects?: { readonly when: string; readonly always: boolean };
   readonly data?: z.ZodType;
   /** Fields beside `data` in the success envelope; the handler then returns `{ data, beside }`. */

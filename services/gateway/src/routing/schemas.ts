@@ -79,7 +79,7 @@ export const fileName = z
     examples: ['setup-1.2.exe'],
   });
 
-/** An id. Text that is no UUID is accepted, and gets 404. */
+/** An id. Text other than a UUID is accepted, and gets 404. */
 export const idText = z.string().meta({ format: 'uuid' });
 
 /** Ids of the examples, which exist nowhere. */

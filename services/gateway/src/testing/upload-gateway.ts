@@ -24,10 +24,10 @@ const UPLOAD_TIMEOUT_MS = 195_000;
 
 export const fileErrors = createErrors<typeof FileError>(FileErrorSchema);
 
-/** How the gateway reaches the files service: in its own process, or over HTTP. */
+/** Transport between gateway and files service: in one process, or over HTTP. */
 export type DataPathKind = 'direct' | 'remote';
 
-/** What the fake files service got, and how it responds next. */
+/** Requests of the fake files service, and its next response. */
 export interface FakeFiles {
   readonly begun: Array<MessageShape<typeof BeginUploadRequestSchema>>;
   /** Sizes of the complete bodies. */

@@ -72,7 +72,7 @@ async function addAccount<T>(
   }
 }
 
-/** @throws `account_not_found`, also for text that is no UUID */
+/** @throws `account_not_found`, also for text other than a UUID */
 export async function getAccount({ db }: IdentityContext, accountText: string): Promise<Account> {
   const id = parseId(accountText);
   const account = id && (await selectAccount(db, id));

@@ -8,7 +8,7 @@ import { lockAccount, updateAccount } from './account.store.ts';
 interface AvatarChange {
   /** Id of the upload or of the removal. */
   readonly avatarId: string;
-  /** When it began; of two at the same time the greater id is the later. */
+  /** Start of the upload; of two at the same time the greater id is the later. */
   readonly uploadedAt: Date | undefined;
   readonly removed: boolean;
 }

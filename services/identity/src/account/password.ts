@@ -21,7 +21,7 @@ export type Passwords = ReturnType<typeof createPasswords>;
 /** The call that needs a password. Once its signal aborts, it gets no result. */
 export interface PasswordCall {
   readonly signal: AbortSignal;
-  /** When its first password began to wait, as `performance.now()` counts. */
+  /** Start of the wait of its first password, as `performance.now()` counts. */
   waitsSince?: number;
 }
 

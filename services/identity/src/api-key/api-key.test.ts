@@ -119,7 +119,7 @@ test('an application that is another account’s, unknown or no id is not found,
   for (const refusal of refusals) expect(refusal).toEqual(refusals[0]);
 });
 
-test('an application named more than once, in any case, is kept once', async () => {
+test('an application named more than once, in any case, is stored once', async () => {
   const accountId = await someAccountId(identity);
   const [id = ''] = identity.apps.createApplications(accountId, 1);
   const applicationIds = [id, id.toUpperCase(), id];

@@ -122,7 +122,7 @@ async function changeLocked(ctx: IdentityContext, ref: ApiKeyRef, change: Change
   return changed;
 }
 
-/** Text that is no id is an unknown application. */
+/** Text other than an id is an unknown application. */
 async function checkOwned(accountId: string, ids: readonly string[], findOwned: FindOwned): Promise<void> {
   if (ids.length === 0) return;
   if (!ids.every(parseId)) throw errors.application_not_found();

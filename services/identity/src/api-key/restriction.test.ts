@@ -59,7 +59,7 @@ test('a deleted application is removed from every key of its account, revoked on
   expect(entries.at(-1)).toMatchObject({ action: 'api_key.application_removed', actor: 'service', changes });
 });
 
-test('a key whose last application was deleted stays restricted, to nothing', async () => {
+test('a key whose last application was deleted stays restricted and can access none', async () => {
   const key = await createRestrictedKey();
   for (const applicationId of [key.gone, key.stays, key.gone]) await remove(key, applicationId);
   expect(await stored(key)).toMatchObject({ allApplications: false, applicationIds: [] });
@@ -83,7 +83,7 @@ test.each(['before', 'after'])('a removal loses no concurrent change of the key 
   expect(await stored(key)).toMatchObject({ name: 'Together', applicationIds: [key.stays] });
 });
 
-test('the first reconciliation covers all deletions, and a second one writes nothing', async () => {
+test('the first reconciliation covers all deletions, and a second one writes no row', async () => {
   const stale: RestrictedKey[] = [];
   for (let i = 0; i < 10; i += 1) stale.push(await createStale(i * DAY_MS));
   const appsTransport = createRouterTransport(({ service }) => void service(ApplicationService, identity.apps.impl));

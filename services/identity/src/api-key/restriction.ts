@@ -40,7 +40,7 @@ async function selectListed(db: Db, applications: readonly DeletedApplication[])
 
 /**
  * Removes a deleted application from the restrictions of its account's keys, revoked ones too. A
- * key whose last application it was stays restricted, to nothing. It may be repeated and run
+ * key left without applications stays restricted and can access none. It may be repeated and run
  * concurrently. No epoch ends: cached principals that still name the application open nothing, as
  * its id is never reused and the apps service answers for it before any restriction counts.
  */

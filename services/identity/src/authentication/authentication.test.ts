@@ -63,7 +63,7 @@ test('a key that was revoked and has expired is rejected as revoked', async () =
   expect(refusal).toMatchObject({ reason: 'api_key_revoked', kind: 'unauthenticated', code: 'api_key_revoked' });
 });
 
-test('an absent credential, an unknown token and a key used as a token are no session', async () => {
+test('an absent credential, an unknown token and a key used as a token are not sessions', async () => {
   const { plaintextKey } = await createSomeKey(identity);
   const { session } = await signUpSomeone(identity);
   const unknown = randomBytes(32).toString('base64url');

@@ -40,7 +40,7 @@ const UPDATE_SESSION_USE = `
 /**
  * Verifies a management key. Malformed keys cost no query; unknown keys cost the same as wrong
  * ones.
- * @param clientIp text that is no IP address counts as unknown
+ * @param clientIp text other than an IP address counts as unknown
  */
 export async function authenticateApiKey(ctx: IdentityContext, text: string, clientIp: string) {
   const key = parseApiKeyText(text);

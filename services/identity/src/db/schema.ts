@@ -60,9 +60,9 @@ export interface MailTable {
   /** SHA-256 of the link's token. */
   token_hash: Buffer;
   created_at: Date;
-  /** When the mail is too late to be sent, and its link becomes invalid. */
+  /** Expiry of the mail and of its link. */
   expires_at: Date;
-  /** When the mail was sent, or found to have no recipient. */
+  /** Time when the mail was sent, or found to have no recipient. */
   done_at: Generated<Date | null>;
 }
 
@@ -90,7 +90,7 @@ export interface ApiKeyTable {
 export interface DeletedAccountTable {
   account_id: string;
   deleted_at: Date;
-  /** When its applications were deleted, late enough that no request creates another. */
+  /** Time when its applications were deleted, late enough that no request creates another. */
   completed_at: Generated<Date | null>;
 }
 

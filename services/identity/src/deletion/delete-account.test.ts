@@ -81,7 +81,7 @@ test('an account without a password is deleted within 10 minutes after signing i
   expect(await remove({ accountId: account.id, sessionId })).toBe('done');
 });
 
-test('applications that a failing apps service keeps, or that are created late, are deleted by the sweeper', async () => {
+test('applications that remain after a failure of apps, or are created late, are deleted by the sweeper', async () => {
   const { account } = await signUpSomeone(identity);
   identity.apps.createApplications(account.id, 2);
   identity.apps.failure = new Error('not now');

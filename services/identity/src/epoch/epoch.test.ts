@@ -54,7 +54,7 @@ test('the epoch is read before the credential', async () => {
   expect(ended).not.toBeNull();
 });
 
-test('Redis holds nothing that a credential could be made or found from', async () => {
+test('Redis reveals no credential', async () => {
   const key = await createSomeKey(identity);
   const { session } = await signUpSomeone(identity);
   await use(key);

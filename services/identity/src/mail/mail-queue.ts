@@ -8,7 +8,7 @@ import { selectPendingIds } from './mail.store.ts';
 import type { SendMail } from './smtp.ts';
 
 const QUEUE = 'mail';
-/** How often mails are added whose jobs were lost, in milliseconds. */
+/** Interval at which mails with lost jobs are added again, in milliseconds. */
 const RECONCILE_INTERVAL_MS = 30_000;
 const BATCH_MAX = 100;
 /** Mails that one reconciliation adds at most; later ones wait for the next. */

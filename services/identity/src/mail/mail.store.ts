@@ -2,7 +2,7 @@ import { type Insertable, type Selectable, sql } from 'kysely';
 import type { Db, MailTable } from '../db/schema.ts';
 
 export type MailRow = Selectable<MailTable>;
-/** Whose mails count for a limit. */
+/** Account or recipient whose mails count for a limit. */
 export type LinkHolder = { readonly accountId: string } | { readonly recipient: string };
 
 const folded = (text: string) => sql`lower(${text} collate "C")`;
@@ -17,7 +17,7 @@ export async function lockRecipient(tx: Db, recipient: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended('mail/' || ${folded(recipient)}, 0))`.execute(tx);
 }
 
-/** When the `count`-th latest mail with a link was created, if that was after `since`. */
+/** Creation time of the `count`-th latest mail with a link, if that was after `since`. */
 export async function selectLatestLink(db: Db, holder: LinkHolder, count: number, since: Date): Promise<Date | undefined> {
   const all = db.selectFrom('mail').select('created_at').where('created_at', '>', since).where('kind', '<>', 'email_notice');
   const own =

@@ -5,12 +5,12 @@ import pLimit from 'p-limit';
 import { errors } from '../errors.ts';
 import { isTrustworthy } from './issuer-settings.ts';
 
-/** What is wrong with an issuer or its response. The message may be logged: no issuer chose it. */
+/** A defect of an issuer or its response. The message may be logged: no issuer chose it. */
 export class IssuerError extends Error {
   override readonly name: string = 'IssuerError';
 }
 
-/** What is wrong with the sign-in, and not with the issuer. */
+/** A defect of the sign-in, and not of the issuer. */
 export class SignInError extends IssuerError {
   override readonly name = 'SignInError';
 }

@@ -14,7 +14,7 @@ const CALL_TIMEOUT_MS = 4_000;
 const STEP_TIMEOUT_MS = 10_000;
 /** openid-client caches keys for 5 minutes. */
 const METADATA_LIFETIME_MS = 60 * 60_000;
-/** How far an issuer's clock may be ahead. */
+/** Longest time that an issuer's clock may be ahead. */
 const ISSUED_AHEAD_MAX_S = 60;
 
 /** Query with which the issuer redirected a browser back. */

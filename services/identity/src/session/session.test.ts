@@ -56,7 +56,7 @@ test('a session that was signed out of is rejected on the next request, and its 
   expect(await outcomeOf(use(session.token))).toBe('session_invalid');
 });
 
-test('signing out of what is gone, of nothing and of another account’s session changes nothing', async () => {
+test('signing out of an ended, absent or foreign session has no effect', async () => {
   const [mine, other] = [await signUpSomeone(identity), await signUpSomeone(identity)];
   const sessionId = present((await use(mine.session.token)).principal).credentialId;
   for (const accountId of [other.account.id, 'not-a-uuid', '']) await identity.accounts.signOut({ accountId, sessionId });
@@ -133,7 +133,7 @@ test('the previous session of a client ends with its next sign-in or sign-up', a
   expect(await outcomeOf(use(second))).toBe('session_invalid');
 });
 
-test('a sign-up that cannot end the previous session of its client changes nothing', async () => {
+test('a sign-up that cannot end the previous session of its client has no effect', async () => {
   const { session } = await signUpSomeone(identity);
   const owner = someSignUp();
   const holder = await identity.db.connect();

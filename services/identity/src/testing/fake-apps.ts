@@ -52,7 +52,7 @@ export function createFakeApps() {
     },
     /** The error of calls for owners and of deletions. */
     failure: undefined as Error | undefined,
-    /** What deletions wait for. */
+    /** Gate of deletions. */
     pause: undefined as Promise<void> | undefined,
     /** `x-request-id` of the calls for owners. */
     requestIds: [] as string[],

@@ -118,7 +118,7 @@ export async function outcomeOf(call: Promise<unknown>): Promise<string> {
   );
 }
 
-/** True if so many statements wait for a lock. */
+/** True if this many statements wait for a lock. */
 export async function waitersForLocks({ db }: Pick<TestIdentity, 'db'>, count: number): Promise<boolean> {
   const { rows } = await db.query(
     `select count(*)::int as count from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,

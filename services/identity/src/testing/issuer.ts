@@ -12,7 +12,7 @@ export interface TestToken {
 
 export type Answerer = (req: IncomingMessage, res: ServerResponse, body: string) => void;
 
-/** What an issuer under test does wrong, or not. Tests change it as they like. */
+/** Faults of an issuer under test. Tests change it as they like. */
 export interface IssuerBehaviour {
   claims: TestClaims;
   /** Claims of UserInfo beside the subject; undefined for no such endpoint. */

@@ -62,7 +62,7 @@ export async function linkAt(
   return identity.oidc.finishOidc({ ...back, sessionToken: token } as Return);
 }
 
-/** What the database holds of accounts, sessions and links. */
+/** Rows of accounts, sessions and links. */
 export async function stateOf({ db }: TestIdentity): Promise<unknown[]> {
   const tables = ['account', 'session', 'oidc_link'];
   return Promise.all(tables.map(async (table) => (await db.query(`select * from ${table} order by 1, 2`)).rows));

@@ -42,17 +42,17 @@ export interface SomeKey {
   readonly accountId: string;
 }
 
-/** What a caller presents to use a key. */
+/** The credential of a key. */
 export function keyCredential(plaintextKey: string) {
   return { case: 'apiKey' as const, value: plaintextKey };
 }
 
-/** What a caller presents to use a session. */
+/** The credential of a session. */
 export function sessionCredential(token: string) {
   return { case: 'sessionToken' as const, value: token };
 }
 
-/** What is there, or a failure of the test. */
+/** The value, or a failure of the test where it is undefined. */
 export function present<T>(value: T | undefined): T {
   if (value === undefined) throw new Error('Nothing there');
   return value;

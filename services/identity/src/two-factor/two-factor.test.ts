@@ -95,7 +95,7 @@ test('enabling and disabling end the other sessions of the account on the next r
   await expectOthersToEnd(disable, present(recoveryCodes[0]));
 });
 
-test('a sign-in without a code opens nothing where the second factor is turned on meanwhile', async () => {
+test('a sign-in without a code opens no session where the second factor is turned on meanwhile', async () => {
   const { account } = await signUpSomeone(identity);
   const accountId = account.id;
   const { secret } = await twoFactor.setUpTwoFactor({ accountId });

@@ -10,7 +10,7 @@ export interface KeyHolder extends Snapshot {
   readonly keyFingerprint: string;
 }
 
-/** What the clients of an application should have received. */
+/** State that the clients of an application should have received. */
 export type LiveState = Pick<KeyHolder, 'lastSequence' | 'keyFingerprint'>;
 
 export type AppsClient = ReturnType<typeof createAppsClient>;

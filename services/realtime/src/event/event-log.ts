@@ -20,7 +20,7 @@ type Page = readonly Frame[];
 
 /** Limits on reads for reconnecting clients, of which one application may have thousands. */
 const CLIENT_READS = { concurrency: 16, concurrencyPerKey: 2, size: 4_000, sizePerKey: 1_000, waitMs: 4_000 };
-/** How long pages are cached: events never change, but the log is trimmed. */
+/** Lifetime of cached pages: events never change, but the log is trimmed. */
 const CACHE_MS = 1_000;
 const CACHE_BYTES_MAX = 16 * 1024 * 1024;
 /** Memory of a frame beside its bytes. */

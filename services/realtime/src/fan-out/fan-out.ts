@@ -76,7 +76,7 @@ export function createFanOut(options: {
   };
 }
 
-/** What is published of an event: its frame, a request to reconcile, or nothing. */
+/** Message of an event: its frame, a request to reconcile, or none. */
 function textFor({ id, applicationId, type, sequence, data, createdAt }: z.output<typeof relayedEvent>): string | undefined {
   const event = fromJson(ApplicationEventSchema, { [type]: data as JsonValue }, { ignoreUnknownFields: true });
   if (event.event.case === 'runtimeKeyRotated') return event.event.value.type === 'socketKey' ? RECONCILE : undefined;

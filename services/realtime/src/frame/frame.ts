@@ -10,7 +10,7 @@ export interface Frame {
   readonly bytes: Buffer;
   /** True if it is the application's deletion. */
   readonly isLast: boolean;
-  /** When it happened, in milliseconds since 1970. */
+  /** Time of the event, in milliseconds since 1970. */
   readonly at?: number;
 }
 

@@ -29,7 +29,7 @@ export class Hub implements FrameSource {
   readonly #replay: Frame[] = [];
   #isBroadcasting = false;
   #hasMore = false;
-  /** When the oldest event happened that was not broadcast yet. */
+  /** Time of the oldest event that was not broadcast yet. */
   #pendingSince: number | undefined;
 
   constructor({ applicationId, lastSequence, keyFingerprint }: HubApplication, log: Pick<EventLog, 'readForClient'>) {

@@ -8,7 +8,7 @@ import { HUBS_PER_CALL, inBatches, Reconciler } from './reconciler.ts';
 
 export interface HubsOptions {
   readonly apps: AppsClient;
-  /** Where events of applications are published. Without it, reconciliation finds them. */
+  /** Channels of events, by application. Without them, reconciliation finds the events. */
   readonly channels: {
     /** Resolves once what is published from now on arrives. */
     subscribe(applicationIds: readonly string[]): Promise<void>;

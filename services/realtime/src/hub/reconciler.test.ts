@@ -69,7 +69,7 @@ describe('lost messages', () => {
     expect(client.frames.slice(1)).toEqual(application.events.map((event) => JSON.parse(textOf(application, event))));
   });
 
-  it('between the look-up of a client and its subscription are found when it is subscribed', async () => {
+  it('between the lookup of a client and its subscription are found when it is subscribed', async () => {
     const node = await startNode(apps, redisUrl, NEVER);
     const release = apps.hold();
     const client = node.connect(application.socketKey);
@@ -203,7 +203,7 @@ describe('a failing apps service', () => {
 });
 
 describe('an event log that was restored from a backup', () => {
-  it('closes the sockets of clients that are ahead of it, and tells them so when they reconnect', async () => {
+  it('closes the sockets of clients that are ahead of it, and reports that when they reconnect', async () => {
     const [node, { broadcast }] = [await startNode(apps, redisUrl), publisher()];
     const client = await node.open(application);
     await broadcast(application, ...apps.logVersions(application, 5));

@@ -110,7 +110,7 @@ describe('an open socket whose next event was trimmed from the log', () => {
     expect((await resume('3', [])).data).toMatchObject({ resumed: false, lastSequence: '10', version: '2.10' });
   });
 
-  it('is not sent what follows the gap, beside a client that connected after it', async () => {
+  it('is not sent what follows the gap, unlike a client that connected after it', async () => {
     const before = await node.open(application);
     await eventually(() => apps.calls.states > 0);
     const { publish, broadcast } = createPublisher(redisUrl);

@@ -18,7 +18,7 @@ export interface LiveSocketOptions {
   readonly connection: Duplex;
   readonly source: FrameSource;
   readonly keyFingerprint: string;
-  /** When the key was verified, as `performance.now()` counts. */
+  /** Time of the key's verification, as `performance.now()` counts. */
   readonly verifiedAt: number;
   readonly position: number;
   readonly requestId: string;
@@ -26,7 +26,7 @@ export interface LiveSocketOptions {
 
 /** Bytes that may wait for a client to read them. */
 const WAITING_BYTES_MAX = 256 * 1024;
-/** How long a buffer may stay full: a client has to read 26 KiB a second then. */
+/** Longest time of a full buffer: a client has to read 26 KiB a second then. */
 const WAIT_MS_MAX = 10_000;
 /** Frames that a client may send per window, pings and pongs included. */
 export const FRAMES_MAX = 100;

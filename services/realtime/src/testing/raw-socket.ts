@@ -9,7 +9,7 @@ export interface RawResponse {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** How a frame differs from a well-formed one. */
+/** Differences of a frame from a well-formed one. */
 export interface FrameShape {
   readonly isFinal?: boolean;
   readonly isMasked?: boolean;

@@ -94,7 +94,7 @@ describe('the connection quota', () => {
 });
 
 describe('the limit of rejected upgrades of an address', () => {
-  it('rejects further ones without a look-up, and does not count failures of the service', async () => {
+  it('rejects further ones without a lookup, and does not count failures of the service', async () => {
     const node = await startNode(apps, redisUrl, { rejectionsPerMinute: 2 });
     apps.failWith(new ConnectError('oops', Code.Internal));
     for (let i = 0; i < 3; i += 1) expect(await statusOf(node)).toBe(503);

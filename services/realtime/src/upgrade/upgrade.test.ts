@@ -172,7 +172,7 @@ describe('while the apps service can not be asked', () => {
     },
   );
 
-  it('rejects within 5 s where the look-up or the log does not respond', async () => {
+  it('rejects within 5 s where the lookup or the log does not respond', async () => {
     apps.logVersions(application, 2);
     const startedAt = performance.now();
     apps.beforeList = () => new Promise(() => undefined);

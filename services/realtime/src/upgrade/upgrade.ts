@@ -37,7 +37,7 @@ interface Upgrade {
   readonly head: Buffer;
   readonly requestId: string;
   readonly network: string;
-  /** When the client must have its response, as `performance.now()` counts. */
+  /** Deadline of the response, as `performance.now()` counts. */
   readonly deadline: number;
   readonly releases: Array<() => void>;
 }

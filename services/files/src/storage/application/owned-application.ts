@@ -3,7 +3,7 @@ import { isUnreachable } from '@latchkey/kit/errors/errors';
 import { parseId } from '@latchkey/kit/validation/id';
 import { errors } from '../../errors.ts';
 
-/** Which of some applications the account owns and has not deleted. */
+/** Those of some applications that the account owns and has not deleted. */
 export type FindOwnedApplications = (
   accountId: string,
   applicationIds: readonly string[],

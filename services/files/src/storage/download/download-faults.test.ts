@@ -155,7 +155,7 @@ describe('a reader', () => {
     await requestWithoutReading();
     const [body] = opened as [Readable & { bytesRead: number }];
     await eventually(() => allClosed(), { timeoutMs: 10_000 });
-    // What the buffers of both ends of the connection took, and no more of the file.
+    // The bytes in the buffers of both ends of the connection, and no more of the file.
     expect(body.bytesRead).toBeLessThan(16 * MIB);
   });
 

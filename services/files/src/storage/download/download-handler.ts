@@ -153,7 +153,7 @@ async function send(
   }
 }
 
-/** What the store has of a file. Without an object, it was just deleted, or is damaged. */
+/** The object of a file. Without one, the file was just deleted, or is damaged. */
 async function requireObject<T>(ctx: FilesContext, file: StoredFile, reading: Promise<T | undefined>): Promise<T> {
   const found = await reading.catch((cause: unknown) => {
     throw Object.assign(commonErrors.dependency_unavailable(), { cause });

@@ -6,7 +6,7 @@ type Db = Kysely<FilesDatabase>;
 /** Time that a process has for the objects of rows it deleted before the sweeper takes them. */
 export const OWN_REMOVAL_MS = 15_000;
 
-/** How many rows a sweeper claims, and for how long. */
+/** Number of rows that a sweeper claims, and the length of its claim. */
 export interface Claim {
   readonly limit: number;
   readonly claimMs: number;

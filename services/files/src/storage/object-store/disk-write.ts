@@ -40,7 +40,7 @@ export async function writeObject(
     }
     signal.throwIfAborted();
   } catch (err) {
-    // What can't be removed now is found by a later removal of the key.
+    // A later removal of the key finds what remains.
     await rm(written, { force: true }).catch(() => undefined);
     throw err;
   } finally {

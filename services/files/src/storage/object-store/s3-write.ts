@@ -54,7 +54,7 @@ export async function writeObject(
     if (ContentLength !== byteSize) throw new Error(`the object store holds ${ContentLength} bytes of ${byteSize}`);
     signal.throwIfAborted();
   } catch (err) {
-    // Where the signal is the reason, the store's error only followed.
+    // If the signal aborted, its reason is the cause, and the store's error only followed.
     const reason = signal.aborted ? signal.reason : err;
     if (write.hasBegun) await cleanUp(write);
     throw reason;

@@ -120,7 +120,7 @@ async function checkRows(run: Run): Promise<void> {
 
 type Fault = readonly [kind: 'missing' | 'damaged' | 'unreadable', detail: string];
 
-/** What is wrong with the object of a row. Throws where the store can't be used at all. */
+/** The damage of a row's object. Throws where the store can't be used at all. */
 async function inspect(run: Run, { key, byteSize, checksum }: rows.ObjectRow): Promise<Fault | undefined> {
   try {
     const object: { byteSize: number; checksum?: Buffer } | undefined = await (run.skipChecksums

@@ -20,7 +20,7 @@ import {
 } from './upload-intent.store.ts';
 import { VerifiedBody } from './verified-body.ts';
 
-/** How many times a lease is renewed within its length. */
+/** Number of renewals of a lease within its length. */
 const RENEWALS = 3;
 /** Longest wait of a failed upload for its clean-up; the sweeper removes what takes longer. */
 const CLEAN_UP_MS_MAX = 2_000;

@@ -36,7 +36,7 @@ export function toDomainError(err: unknown): DomainError | undefined {
   return fromConnectError(err) ?? (isDatabaseUnavailable(err) ? commonErrors.dependency_unavailable() : undefined);
 }
 
-/** How long a store may take to stop and clean up after its signal aborted, in milliseconds. */
+/** Longest time of a store to stop and clean up after its signal aborted, in milliseconds. */
 const GRACE_MS = 2_000;
 
 /** The store goes on after its signal aborted, and may still store something. */

@@ -7,7 +7,7 @@ export const MIB = 1024 * 1024;
 
 type Usage = Omit<ApplicationUsage, 'applicationId'>;
 
-/** What a file takes of the allowance: its size in whole MiB, rounded down, at least one. */
+/** Charge of a file: its size in whole MiB, rounded down, at least one. */
 export function chargeMib(byteSize: number): number {
   return Math.max(1, Math.floor(byteSize / MIB));
 }

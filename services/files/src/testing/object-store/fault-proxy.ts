@@ -4,13 +4,13 @@ import type { AddressInfo } from 'node:net';
 /** The requests of an upload. */
 export type S3Operation = 'create' | 'part 1' | 'part 2' | 'complete' | 'put' | 'stat' | 'abort' | 'other';
 
-/** What becomes of a request. */
+/** Fate of a request. */
 export type Fault = 'fails' | 'hangs' | 'is done and never answered' | 'is answered with an error and 200';
 
 /** A way to an S3 server on which chosen requests go wrong. */
 export interface FaultProxy {
   readonly url: string;
-  /** What goes wrong from now on; nothing does without arguments. */
+  /** Sets the fault from now on; none without arguments. */
   set(operation?: S3Operation | 'all', fault?: Fault): void;
   /** Requests that have come so far, as `put` or `part 2`. */
   readonly seen: readonly S3Operation[];

@@ -136,7 +136,7 @@ export function describeObjectStore(name: string, open: () => Promise<StoreUnder
   });
 }
 
-/** What the store lists of an application or of one key, in order. */
+/** Objects of an application or of one key in the store, in order. */
 export async function listOf(store: ObjectStore, prefix: string): Promise<StoredObject[]> {
   const found: StoredObject[] = [];
   for await (const object of store.list()) if (object.key.startsWith(prefix)) found.push(object);
