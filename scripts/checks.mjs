@@ -8,7 +8,7 @@ import { childEnv, toolPath } from './run-child.mjs';
 const protoDir = `${root}proto`;
 export const clientGenerator = `${root}packages/client/scripts/generate.ts`;
 
-/** What must hold besides the tests. A check that fails gives the output of its tool. */
+/** Checks besides the tests. A check that fails gives the output of its tool. */
 export const checks = [
   { name: 'lint', run: () => tool('biome', ['check', '--error-on-warnings', '.']) },
   { name: 'types', run: checkTypes },

@@ -6,7 +6,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 export const builtDir = `${root}packages/dashboard/dist/`;
 export const stampPath = `${builtDir}built-from`;
 
-/** What the built files depend on, besides the installed packages, which the lockfile names. */
+/** Inputs of the built files, besides the installed packages, which the lockfile names. */
 const SOURCES = ['packages/dashboard', 'packages/client/src', 'pnpm-lock.yaml'];
 
 /** Hash of all sources of the dashboard. Plain JavaScript, as the installer uses it. */

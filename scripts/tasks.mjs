@@ -8,7 +8,7 @@ const STDIO = ['inherit', 'inherit', 'inherit', 'ipc'];
 const TEST_OPTIONS = ['project=', 'reporter=', 'bail='];
 
 /**
- * What can be run, by name. `run` takes the arguments and gives the exit code.
+ * Tasks by name. `run` takes the arguments and gives the exit code.
  *
  * `usage` is the help of a task that prints none itself. `options`, with `=` where they take a
  * value, are those that npm drops unless `--` precedes them.

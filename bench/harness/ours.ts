@@ -22,7 +22,7 @@ export interface Servers {
 export interface Side {
   readonly pid: number;
   readonly baseUrl: string;
-  /** Where live connections are opened; the same as above for a baseline. */
+  /** Port of live connections; the same as above for a baseline. */
   readonly livePort: number;
   /** The processes that serve requests. */
   measured(): Stat[];

@@ -8,7 +8,7 @@ export interface Figure {
   readonly goal?: string;
 }
 
-/** What a comparison measures, and how its values are printed. */
+/** Subject of a comparison, and the format of its values. */
 export interface Comparison extends Pick<Figure, 'id' | 'what' | 'goal'> {
   readonly rounds: number;
   readonly unit: string;

@@ -10,7 +10,7 @@ import { get } from 'node:http';
 /** Longer than a probe that waits for a dependency, and shorter than the engine's limit. */
 const TIMEOUT_MS = 4_000;
 
-/** Where each service answers probes unless PORT says otherwise. */
+/** Ports of probes unless PORT is set. */
 const DEFAULT_PORTS: Record<string, string> = {
   gateway: '8080',
   apps: '8082',

@@ -41,7 +41,7 @@ interface Needed {
   readonly packages: Map<string, Set<string>>;
 }
 
-/** Everything that programs import or name beside `import.meta.url`, and what that does. */
+/** Files that programs import or name next to `import.meta.url`, with their imports. */
 export function neededBy(programs: readonly string[]): Needed {
   const files = new Set(programs);
   const packages: Needed['packages'] = new Map();

@@ -23,7 +23,7 @@ const copies = (stage: Instruction[]) =>
     .flatMap((copy) => copy.getArguments().slice(0, -1))
     .map((argument) => argument.getValue().replace(/\/$/, ''));
 
-/** What can be started in a container. */
+/** Programs of the image. */
 const services = SERVICES.map((name) => `services/${name}/src/main.ts`);
 const programs = [...services, ...filesBelow('deploy/bin'), ...filesBelow('deploy/setup'), ...filesBelow('deploy/container')];
 const needed = neededBy(programs);
@@ -70,7 +70,7 @@ describe('the image', () => {
     }
   });
 
-  it('holds the built dashboard, and nothing that builds it', () => {
+  it('holds the built dashboard, and none of its build tools', () => {
     const built = (only(final, 'COPY') as Copy[]).filter((copy) => copy.getFromFlag()?.getValue() === 'dashboard');
     expect(built.map((copy) => copy.getRawArgumentsContent())).toEqual([
       '/app/packages/dashboard/dist/ packages/dashboard/dist/',
@@ -98,7 +98,7 @@ describe('the image', () => {
     expect(final.indexOf(compile)).toBeLessThan(keywords.indexOf('USER'));
   });
 
-  it('holds no test, no secret, and nothing that was installed here', () => {
+  it('holds no test, no secret, and no local installation', () => {
     const sent = ['packages', 'services', 'proto', 'deploy', 'docs', 'scripts'].flatMap(filesBelow).filter(isSent);
     expect(
       sent.filter((file) =>

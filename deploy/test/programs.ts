@@ -9,7 +9,7 @@ import { readRealtimeProcessConfig } from '@latchkey/realtime/config';
 
 export type Env = Readonly<Record<string, string>>;
 
-/** What a service read from its settings, as far as deployments have to agree with it. */
+/** Parsed settings of a service on which deployments have to agree. */
 export interface ServiceConfig {
   readonly DATABASE_URL?: string;
   readonly HOST?: string;
@@ -22,7 +22,7 @@ export interface ServiceConfig {
 
 export type Reader = (env: NodeJS.ProcessEnv) => ServiceConfig;
 
-/** How each service reads its settings as a process. */
+/** Readers of each service's settings, which run as a process. */
 const READERS: Readonly<Record<string, Reader>> = {
   apps: readAppsProcessConfig,
   files: readFilesProcessConfig,

@@ -2,7 +2,7 @@
 // biome-ignore lint/suspicious/noExplicitAny: the checks read any field of any kind.
 export type KubeObject = any;
 
-/** What identifies an object among others. */
+/** The identity of an object among others. */
 export function nameOf(object: KubeObject): string {
   return `${object.kind} ${object.metadata?.name}`;
 }
@@ -15,7 +15,7 @@ export function find(objects: readonly KubeObject[], kind: string, name: string)
   return objects.find((object) => object.kind === kind && object.metadata.name === name);
 }
 
-/** What makes pods: Deployments and Jobs. */
+/** Objects that create pods: Deployments and Jobs. */
 export function workloads(objects: readonly KubeObject[]): KubeObject[] {
   return objects.filter((object) => object.spec?.template?.spec?.containers !== undefined);
 }

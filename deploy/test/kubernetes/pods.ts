@@ -8,7 +8,7 @@ const DOCKERFILE = join(import.meta.dirname, '..', '..', 'Dockerfile');
 /** The user that the image is made for. */
 const IMAGE_USER = Number(/^USER (\d+):\d+$/m.exec(readFileSync(DOCKERFILE, 'utf8'))?.[1]);
 
-/** What a pod lacks to be safe, to be stopped in order, and to be asked how it is. */
+/** Missing security, shutdown and probe settings. */
 export function podProblems(objects: readonly KubeObject[]): string[] {
   return [
     ...workloads(objects).flatMap((workload) =>
@@ -36,7 +36,7 @@ function securityProblems(workload: KubeObject): string[] {
     if (!securityContext.capabilities?.drop?.includes('ALL')) problems.push('it has capabilities');
     if (!resources.requests?.cpu || !resources.requests?.memory || !resources.limits?.memory)
       problems.push('its resources are not bounded');
-    if (!/(:(?!latest$)[\w.-]+|@sha256:[0-9a-f]{64})$/.test(image)) problems.push(`its image ${image} is no certain one`);
+    if (!/(:(?!latest$)[\w.-]+|@sha256:[0-9a-f]{64})$/.test(image)) problems.push(`its image ${image} has no fixed version`);
   }
   return problems;
 }
@@ -71,7 +71,7 @@ export function probeProblems(deployment: KubeObject): string[] {
     if (!usesPath(readinessProbe, '/readyz') && readinessProbe.grpc === undefined) problems.push('its readiness is not checked');
     for (const probe of [startupProbe, livenessProbe, readinessProbe]) {
       const port = probe.grpc?.port ?? probe.httpGet?.port;
-      if (port !== undefined && portNumber(deployment, port) === undefined) problems.push(`there is no port ${port} to ask`);
+      if (port !== undefined && portNumber(deployment, port) === undefined) problems.push(`its port ${port} is not declared`);
       if (probe.grpc && portNumber(deployment, 'grpc') !== probe.grpc.port)
         problems.push(`${probe.grpc.port} does not speak gRPC`);
     }

@@ -99,7 +99,7 @@ interface Route {
   readonly port: { readonly name?: string; readonly number?: number };
 }
 
-/** Where Ingresses and HTTPRoutes lead. */
+/** Targets of Ingresses and HTTPRoutes. */
 export function routes(objects: readonly KubeObject[]): Route[] {
   const ingresses = ofKind(objects, 'Ingress').flatMap((ingress) =>
     ingress.spec.rules.flatMap(({ http }: KubeObject) =>

@@ -22,7 +22,7 @@ async function render(dir: string): Promise<KubeObject[]> {
 /** True if kustomize runs on this machine. */
 export const canRender = spawnSync(KUSTOMIZE, ['version']).status === 0;
 
-/** What an overlay of a test adds to the example's. */
+/** Additions of a test's overlay to the example's. */
 export interface Extension {
   readonly components?: readonly string[];
   readonly [field: string]: unknown;

@@ -1,7 +1,7 @@
 import { containersOf, find, type KubeObject, nameOf, ofKind } from './objects.ts';
 import { configOf, environmentOf } from './settings.ts';
 
-/** Time for what an upload needs beside its deadline, in seconds: the gateway's `uploadMsMax`. */
+/** Time of an upload besides its deadline, in seconds: the gateway's `uploadMsMax`. */
 const UPLOAD_SLACK_SECONDS = 15;
 
 /** Annotations of an Ingress that hold times, and those that let bodies pass as they come. */
@@ -17,12 +17,12 @@ const PASSING: Readonly<Record<string, string>> = {
 };
 
 /**
- * Where each path has to lead: sockets and what describes them to realtime, everything else to
+ * Service of each path: sockets and what describes them to realtime, everything else to
  * the gateway.
  */
 const PATHS: Readonly<Record<string, string>> = { '/api/v1/realtime': 'realtime', '/asyncapi.json': 'realtime', '/': 'gateway' };
 
-/** What the way in from outside would break: uploads, sockets, addresses of clients, cookies. */
+/** Faults of the ingress that break uploads, sockets, addresses of clients or cookies. */
 export function routeProblems(objects: readonly KubeObject[]): string[] {
   const ways = [...ofKind(objects, 'Ingress').map(ingressWay), ...ofKind(objects, 'HTTPRoute').map(httpRouteWay)];
   const gateway = find(objects, 'Deployment', 'gateway');
@@ -36,7 +36,7 @@ export function routeProblems(objects: readonly KubeObject[]): string[] {
       ...Object.entries(PATHS)
         .filter(([path, service]) => paths[path] !== service)
         .map(([path, service]) => `${name}: ${path} does not lead to ${service}`),
-      // 0 is no bound.
+      // 0 means unlimited.
       ...seconds
         .filter((each) => each !== 0 && each <= neededSeconds)
         .map((each) => `${name}: it waits ${each} s, and an upload takes up to ${neededSeconds} s`),

@@ -27,7 +27,7 @@ export function environmentOf({ env = [], envFrom = [] }: KubeObject, objects: r
   return values;
 }
 
-/** What a service reads from the environment of its container. */
+/** The config that a service parses from the environment of its container. */
 export function configOf(container: KubeObject, objects: readonly KubeObject[]) {
   return readerOf(commandOf(container))?.(environmentOf(container, objects)) ?? {};
 }
@@ -59,7 +59,7 @@ export function withSecrets(objects: readonly KubeObject[]): KubeObject[] {
   });
 }
 
-/** What the services reject of their settings. */
+/** Settings that the services reject. */
 export function settingProblems(objects: readonly KubeObject[]): string[] {
   return workloads(objects).flatMap((workload) =>
     containersOf(workload).flatMap((container) => {

@@ -101,7 +101,7 @@ call_over_tls() {
   eval "$command" | tee --append /dev/stderr | grep '"name": "Difference Engine"'
 }
 
-# What the first session and the avatar left behind.
+# Data left by the first session and the avatar.
 find_data() {
   fetch -H "Authorization: Bearer $KEY" "$BASE/api/v1/panel/get-application-settings?applicationId=$APP" > /dev/null
   fetch -b "$DIR/jar" "$BASE/api/v1/panel/avatar" --output "$TMPDIR/avatar"

@@ -43,7 +43,7 @@ awscli,golang-go,containerd,containernetworking-plugins,conntrack,docker-registr
   install_go grpcurl github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4
 }
 
-# What the machine writes is in $work, as on a disk.
+# The machine writes to $work, as to a disk.
 boot() {
   mkdir -p "$work"/{upper,overlay,root,docker,containerd,kubelet}
   unshare --mount --uts --ipc --net --pid --fork --kill-child bash -euc '
