@@ -17,7 +17,6 @@ const ROUNDS = 41;
 const LARGE = { applications: 5, filesEach: 200_000 };
 const SMALL = { applications: 1, filesEach: 1_000 };
 
-/** The services on a database of their own, filled. */
 interface Filled {
   readonly files: Client<typeof FileService>;
   readonly ref: { readonly accountId: string; readonly applicationId: string };

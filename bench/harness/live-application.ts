@@ -5,13 +5,11 @@ let versions = 0;
 
 /** An application with changes that its live clients receive. */
 export interface LiveApplication {
-  /** The upgrade request of a client. */
   readonly request: string;
   /** Sets a new version, which is one event. Returns the times of the request and the response. */
   change(): Promise<{ readonly requestedAt: number; readonly answeredAt: number }>;
 }
 
-/** Creates an application of a new account. */
 export async function createLiveApplication(baseUrl: string): Promise<LiveApplication> {
   const { headers, applicationId, socketKey } = await prepareCaller(baseUrl);
   const url = `${baseUrl}/api/v1/panel/update-application-settings?applicationId=${applicationId}`;

@@ -1,6 +1,5 @@
 import { connect, type Socket } from 'node:net';
 
-/** The callbacks of a client. */
 export interface LiveClientEvents {
   /** A message has begun to arrive. The part of its text is valid until this returns. */
   onMessage(text: Buffer): void;

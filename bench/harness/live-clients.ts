@@ -76,7 +76,6 @@ export class LiveClients {
   }
 }
 
-/** The upgrade request of a client. */
 export function upgradeRequest(path: string, headers: Record<string, string> = {}): string {
   const all = {
     Host: '127.0.0.1',

@@ -18,7 +18,6 @@ export interface Servers {
   readonly stops: AsyncDisposableStack;
 }
 
-/** A program that is measured. */
 export interface Side {
   readonly pid: number;
   readonly baseUrl: string;
@@ -58,12 +57,10 @@ export async function startOurs({ databaseUrl, redisUrl, dataDir, stops }: Serve
   return describeSide({ ...side, livePort, measured: () => side.measured().filter(isMeasured) });
 }
 
-/** Starts the bare Fastify handlers. */
 export function startBaseline({ databaseUrl, dataDir, stops }: Servers): Promise<Side> {
   return startSide(stops, ['bench/harness/baseline.ts'], { DATABASE_URL: databaseUrl, DATA_DIR: dataDir });
 }
 
-/** Starts the bare `ws` server. */
 export function startBareSockets({ stops }: Servers): Promise<Side> {
   return startSide(stops, ['bench/harness/bare-sockets.ts'], {});
 }
