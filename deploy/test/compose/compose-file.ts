@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
 
-/** The folder of the Compose file. */
 export const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
 /** The fields that the tests read. */

@@ -2,7 +2,6 @@
 // biome-ignore lint/suspicious/noExplicitAny: the checks read any field of any kind.
 export type KubeObject = any;
 
-/** The identity of an object among others. */
 export function nameOf(object: KubeObject): string {
   return `${object.kind} ${object.metadata?.name}`;
 }

@@ -6,7 +6,6 @@ import { promisify } from 'node:util';
 import { parseAllDocuments, stringify } from 'yaml';
 import type { KubeObject } from './objects.ts';
 
-/** The folder of the manifests. */
 export const KUBERNETES_DIR = join(import.meta.dirname, '..', '..', 'kubernetes');
 
 /** Older than the one in kubectl: the manifests use nothing newer. */
@@ -19,7 +18,6 @@ async function render(dir: string): Promise<KubeObject[]> {
   return parseAllDocuments(stdout).map((document) => document.toJS());
 }
 
-/** True if kustomize runs on this machine. */
 export const canRender = spawnSync(KUSTOMIZE, ['version']).status === 0;
 
 /** Additions of a test's overlay to the example's. */

@@ -2,7 +2,6 @@ import { ConfigError } from '@latchkey/kit/config/settings';
 import { readerOf, watchReader } from '../programs.ts';
 import { containersOf, find, type KubeObject, nameOf, ofKind, workloads } from './objects.ts';
 
-/** The command of a container. */
 export function commandOf({ command = [], args = [] }: KubeObject): string[] {
   return [...command, ...args];
 }
