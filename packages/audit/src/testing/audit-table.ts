@@ -11,7 +11,6 @@ import type { Kysely } from 'kysely';
 import { auditRoute } from '../audit.rpc.ts';
 import { createAuditTable } from '../audit.store.ts';
 
-/** A service that has only an audit log. */
 export type TestAuditLog = Awaited<ReturnType<typeof startTestAuditLog>>;
 
 const logger = createLogger('shop', 'silent');
