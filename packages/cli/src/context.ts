@@ -11,7 +11,6 @@ export const DEFAULT_URL = 'http://localhost:8080';
 
 export const isRealtimeUrl = (text: string): boolean => /^(wss?|https?):\/\//.test(text) && URL.canParse(text);
 
-/** Options of every command. */
 export interface GlobalOptions {
   readonly json?: boolean;
   readonly verbose?: boolean;
@@ -80,7 +79,6 @@ export class Context {
     return this.#createClient({ url, key });
   }
 
-  /** A client that opens a session. */
   sessionClient(url: string): Latchkey {
     return this.#createClient({ url });
   }

@@ -21,7 +21,6 @@ export async function resolveFile(client: Latchkey, applicationId: string, wante
   return isId(wanted) ? { id: wanted, name: wanted } : findFile(client, applicationId, wanted);
 }
 
-/** The file of the application with this name or id. */
 export async function findFile(client: Latchkey, applicationId: string, wanted: string): Promise<StoredFile & Named> {
   const files: Array<StoredFile & Named> = [];
   for await (const file of client.files.iterate(applicationId)) files.push({ ...file, name: file.displayName });

@@ -111,7 +111,6 @@ export type DeclaredApplication = Declaration['applications'][number];
 export type DeclaredFile = z.infer<typeof localFile> | z.infer<typeof storedFile>;
 export type SettingName = (typeof SETTING_NAMES)[number];
 
-/** The name of a declared file on the server. */
 export function nameOf(declared: DeclaredFile): string {
   return declared.name ?? ('path' in declared ? basename(declared.path) : '');
 }

@@ -11,7 +11,6 @@ export type Colors = Readonly<Record<string, (text: string) => string>>;
 
 type Line = readonly [marker: string, name: string, description: string];
 
-/** The lines of a plan, each with its marker. */
 export function formatPlan({ changes }: Plan, colors: Colors = {}): string[] {
   const markerOf = (change: ApplicationChange) => (changesItself(change) ? MARKERS[change.action] : ' ');
   const heads = formatLines(

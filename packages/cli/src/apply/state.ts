@@ -2,7 +2,6 @@ import type { SettingName } from './declaration.ts';
 
 export type Settings = Readonly<Record<SettingName, string | boolean>>;
 
-/** A file on the server. */
 export interface StoredFile {
   readonly id: string;
   readonly name: string;
