@@ -23,7 +23,6 @@ export interface ImageAnswer {
   readonly status: number;
   readonly headers: Headers;
   readonly image: Buffer;
-  /** The error code, if any. */
   readonly code: string;
 }
 
@@ -46,7 +45,6 @@ export function noise(width: number, height: number) {
   return sharp({ create: { width, height, channels: 3, background: '#000', noise: { type: 'gaussian', mean: 128, sigma: 40 } } });
 }
 
-/** A picture of one colour. */
 export function plain(width: number, height: number) {
   return sharp({ create: { width, height, channels: 3, background: { r: 200, g: 30, b: 60 } } });
 }

@@ -18,7 +18,6 @@ export const SCOPES = [
 
 export type Scope = (typeof SCOPES)[number];
 
-/** A new account and its first session. */
 export interface Owner {
   /** The session: its cookie and its CSRF token. */
   readonly session: Api;
@@ -30,7 +29,6 @@ export interface Owner {
   readonly csrfToken: string;
 }
 
-/** A new management key. */
 export interface Key {
   readonly api: Api;
   readonly id: string;

@@ -28,7 +28,6 @@ export class CookieJar {
     this.#cookies.set(name, { value, path: '/' });
   }
 
-  /** The `Cookie` header for a path. */
   header(path: string): string {
     const sent = [...this.#cookies].filter(([, cookie]) => path.startsWith(cookie.path));
     return sent.map(([name, { value }]) => `${name}=${value}`).join('; ');

@@ -52,7 +52,6 @@ export async function listNames(api: Api, applicationId: string): Promise<string
   return (await listFiles(api, applicationId)).map(({ displayName }) => displayName);
 }
 
-/** The id of the file of a name. */
 export async function findFileId(api: Api, applicationId: string, fileName: string): Promise<string> {
   const file = (await listFiles(api, applicationId)).find(({ displayName }) => displayName === fileName);
   if (!file) throw new Error(`There is no file ${fileName}`);

@@ -83,7 +83,6 @@ export class OidcBrowser {
     return answer;
   }
 
-  /** The account of its session. */
   async session(): Promise<Answer> {
     return this.#api.with({ cookie: this.jar.header('/') }).get('/api/v1/auth/session');
   }

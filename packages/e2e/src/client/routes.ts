@@ -10,7 +10,6 @@ export interface RouteCase {
   readonly scope?: Scope;
   /** Part of the request that names the application, if any. */
   readonly names?: 'query' | 'body';
-  /** A valid request for the application. */
   request(applicationId: string): SendOptions;
   /** Creates what else the request has to name, for one that succeeds. */
   prepare?(api: Api, applicationId: string): Promise<SendOptions>;

@@ -30,7 +30,6 @@ export interface Operation {
   readonly responses: Readonly<Record<string, { readonly content?: Record<string, Media> }>>;
 }
 
-/** The OpenAPI document of an instance. */
 export interface OpenApiDocument {
   readonly openapi: string;
   readonly servers: ReadonlyArray<{ readonly url: string }>;

@@ -13,10 +13,8 @@ const SIGN_IN_PATH = '/sign-in/';
 const GRANT_S = 600;
 const REDIRECTS_MAX = 8;
 
-/** The claims of a user of the issuer. */
 export type UserClaims = Omit<AccountClaims, 'sub'>;
 
-/** A real OpenID Connect issuer. */
 export interface OidcIssuer {
   readonly url: string;
   /** Settings that make it an issuer called `corp`. */

@@ -7,7 +7,6 @@ import { buffer } from 'node:stream/consumers';
 import type { Client } from 'pg';
 import { Violation } from './request.ts';
 
-/** A file's row. */
 export interface Row {
   readonly id: string;
   readonly accountId: string;
@@ -23,7 +22,6 @@ export interface StoreView {
   read(key: string): Promise<Readable | undefined>;
 }
 
-/** Rows and objects of the files service. */
 export interface Holdings {
   readonly rows: readonly Row[];
   /** Accounts by how many avatar images they have. */

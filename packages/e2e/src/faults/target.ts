@@ -27,7 +27,6 @@ export interface Target {
   readonly faults: readonly Fault[];
   readonly store: StoreView;
   databaseUrl(): Promise<string>;
-  /** True if every process runs and is ready. */
   isReady(): Promise<boolean>;
   /** Last output of the process. */
   output(): string;

@@ -5,7 +5,6 @@ import { Api } from '../client/api.ts';
 import { type Instance, startInstance } from './instance.ts';
 import './provided.ts';
 
-/** Options of an instance for one test. */
 export interface OwnInstanceOptions {
   readonly env?: NodeJS.ProcessEnv;
   /** Stands in for the servers of the run, such as a proxy before them. */

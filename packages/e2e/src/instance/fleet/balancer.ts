@@ -1,7 +1,6 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** A process that gets connections. */
 export interface BalancerTarget {
   readonly port: number;
   /** Probed repeatedly; only ready processes get new connections. */
@@ -58,7 +57,6 @@ export class Balancer {
     return this.#backends.get(target)?.accepted ?? 0;
   }
 
-  /** True if new connections go to a process. */
   serves(target: BalancerTarget): boolean {
     const backend = this.#backends.get(target);
     return backend !== undefined && backend.failures < this.#options.probeFailuresMax;

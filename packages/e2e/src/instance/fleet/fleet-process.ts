@@ -63,7 +63,6 @@ export class FleetProcess {
     return this.#running.exited;
   }
 
-  /** The last lines that it has printed. */
   get lines(): readonly string[] {
     return this.#running.recentLines();
   }

@@ -54,7 +54,6 @@ export interface Fleet {
   readonly objectsDir: string;
   /** One log for each process, `<name>.log`. */
   readonly logDir: string;
-  /** The first process of a service. */
   process(service: FleetService): FleetProcess;
   processesOf(service: FleetService): readonly FleetProcess[];
   stop(): Promise<void>;
