@@ -1,4 +1,3 @@
-/** A clock that the test moves. */
 export interface TestClock {
   readonly now: () => Date;
   advance(ms: number): void;

@@ -13,7 +13,6 @@ export interface TestCertificate {
   readonly key: string;
 }
 
-/** A certificate authority for the processes of a test. */
 export interface TestAuthority {
   /** Its own certificate, in PEM. */
   readonly ca: string;
@@ -33,7 +32,6 @@ export const CLIENT_PURPOSE: string = x509.ExtendedKeyUsage.clientAuth;
 
 let serial = 0;
 
-/** Creates a self-signed authority. */
 export async function createAuthority(name = 'Test authority'): Promise<TestAuthority> {
   const keys = await generateKeys();
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({

@@ -8,7 +8,6 @@ export type Turn = { readonly status: number; readonly headers?: Record<string, 
 /** A server with scripted behaviour, for tests of clients. */
 export interface ScriptedLiveServer {
   readonly url: string;
-  /** The requests that were made. */
   readonly requests: readonly IncomingMessage[];
   /** Sockets that are open. */
   readonly open: ReadonlySet<WebSocket>;
@@ -53,7 +52,6 @@ const frame = (type: string, data: object, more: object = {}) =>
     data,
   });
 
-/** The first frame. */
 export function readyText(lastSequence: number, resumed: boolean, name = 'Difference Engine'): string {
   const state = { applicationId: '019a9e3c-52f0-7c41-b0f3-6d1a8e5f2b90', name, status: 'online', version: '1.0' };
   return frame('latchkey.connection.ready', { ...state, lastSequence: String(lastSequence), resumed });

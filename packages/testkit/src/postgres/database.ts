@@ -11,7 +11,6 @@ const TEMPLATE_LOCK = 4_207_311;
 
 type Migrate = (url: string) => Promise<unknown>;
 
-/** A database of one test file. */
 export interface TestDatabase {
   /** With its owner's role, which is not a superuser. */
   readonly url: string;

@@ -4,7 +4,6 @@ import type { Redis } from 'ioredis';
 import { type OwnServer, startOwnServer } from '../own-server.ts';
 import { withRedis } from '../postgres/with-client.ts';
 
-/** A Redis of one test. */
 export interface OwnRedis extends OwnServer {
   /** Removes all data. */
   empty(): Promise<void>;

@@ -3,7 +3,6 @@ import { inject } from 'vitest';
 import { withRedis } from '../postgres/with-client.ts';
 import '../provided.ts';
 
-/** A database of the tests' Redis. */
 export interface TestRedis {
   readonly url: string;
   /** A unique prefix, ending in a colon, for channels, which all databases share. */
