@@ -20,7 +20,6 @@ export type PathOptions = Partial<RpcServerOptions> & { readonly credential?: st
 /** A client and a server that can talk. */
 export interface OpenPath {
   readonly transport: Transport;
-  /** Log lines of the server. */
   readonly lines: readonly LogLine[];
   /** Stops the server, where it is ours. */
   readonly stop?: () => Promise<void>;
