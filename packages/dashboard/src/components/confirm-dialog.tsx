@@ -11,7 +11,6 @@ interface ConfirmDialogProps {
   readonly onClose: () => void;
   /** The question, which names the thing: "Delete Difference Engine?" */
   readonly title: string;
-  /** The consequence. */
   readonly children: ReactNode;
   /** The button: "Delete application". */
   readonly action: string;

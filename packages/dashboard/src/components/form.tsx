@@ -19,7 +19,6 @@ interface FormProps extends Omit<ComponentProps<'form'>, 'onSubmit' | 'action' |
   readonly error?: unknown;
   /** Messages by field for other errors than `details`, such as a name that is taken. */
   readonly messages?: Messages | undefined;
-  /** The buttons. */
   readonly actions: ReactNode;
 }
 

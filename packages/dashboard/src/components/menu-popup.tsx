@@ -4,7 +4,6 @@ import { Icon, type IconName } from './icon.tsx';
 import styles from './menu.module.css';
 
 export interface MenuProps {
-  /** The button that opens it. */
   readonly trigger: ReactElement;
   /** Mounted while it is open. */
   readonly children: ReactNode;
@@ -39,7 +38,6 @@ export function MenuPopupItem({ icon, onSelect, children }: MenuItemProps) {
 }
 
 interface MenuChoicesProps {
-  /** Choices, by value. */
   readonly labels: Readonly<Record<string, string>>;
   readonly value: string;
   readonly onChoose: (value: string) => void;

@@ -12,7 +12,6 @@ export function readState({ revokedAt, expiresAt, lastUsedAt, createdAt }: ApiKe
   return now - Date.parse(lastUsedAt ?? createdAt) > UNUSED_DAYS * DAY_MS ? 'unused' : 'active';
 }
 
-/** State of a key in words. */
 export const maskKey = ({ publicId, keyLast4 }: Pick<ApiKey, 'publicId' | 'keyLast4'>) => `lk_mgmt_${publicId}_…${keyLast4}`;
 
 /** The time in whole days from now. */

@@ -5,7 +5,6 @@ interface ScopeGroup {
   readonly scopes: ReadonlyArray<readonly [scope: Scope, name: string, meaning: string]>;
 }
 
-/** Scopes in words. */
 export const SCOPE_GROUPS: readonly ScopeGroup[] = [
   {
     name: 'Applications',

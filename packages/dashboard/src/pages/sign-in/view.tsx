@@ -38,7 +38,6 @@ export function SignInPage() {
   );
 }
 
-/** Advice, by code. */
 const OIDC_ERRORS: Readonly<Record<string, string>> = {
   account_exists: 'An account has this email. Sign in to it, then link the issuer on the account page.',
   email_not_verified: 'The issuer has not verified your email. Verify it there, then try again.',
