@@ -105,7 +105,7 @@ export async function deleteApplication(ctx: Acting<AppsContext>, ref: Applicati
   });
 }
 
-/** A call of 4 s deletes so many on a busy server too. */
+/** A call of 4 s deletes this many on a busy server too. */
 const DELETED_AT_ONCE_MAX = 20;
 
 /**

@@ -61,7 +61,6 @@ export async function waitersForLocks(db: pg.Pool, count: number): Promise<void>
   });
 }
 
-/** The ids of the undelivered events, in order. */
 export async function undelivered(db: pg.Pool): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>('select id from application_event where delivered_at is null order by id');
   return rows.map(({ id }) => id);

@@ -105,7 +105,6 @@ export function toValue(value: boolean | string) {
   return typeof value === 'string' ? { case: 'stringValue' as const, value } : { case: 'boolValue' as const, value };
 }
 
-/** The service for all tests of a file. */
 export function useTestApps(): TestApps {
   const apps = {} as TestApps;
   beforeAll(async () => void Object.assign(apps, await startTestApps()));
@@ -113,5 +112,4 @@ export function useTestApps(): TestApps {
   return apps;
 }
 
-/** The numbers from one to another. */
 export const range = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, i) => first + i);

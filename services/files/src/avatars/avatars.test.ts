@@ -38,7 +38,6 @@ beforeEach(() => {
 const holdings = () => avatarHoldings(test, accountId);
 const holds = (expected: unknown) => eventually(async () => expect(await holdings()).toEqual(expected));
 const currentAvatar = async () => (await getAvatar(test.ctx, accountId, undefined)).avatarId;
-/** A body that never comes. */
 const stalled = () => new Readable({ read: () => undefined });
 const fail = () => Promise.reject(new Error('not now'));
 const withStore = (methods: Partial<ObjectStore>) => test.connect({ aroundStore: (store) => storeWith(store, methods) });

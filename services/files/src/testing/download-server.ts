@@ -14,7 +14,6 @@ export interface Answer {
   readonly whole: boolean;
 }
 
-/** Options of a request. */
 export interface RequestOptions {
   readonly method?: string;
   readonly headers?: OutgoingHttpHeaders;

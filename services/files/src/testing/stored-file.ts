@@ -5,7 +5,6 @@ import { chargeMib } from '../storage/upload/usage.ts';
 import type { OwnedRef } from './fake-apps.ts';
 import type { TestFiles } from './test-files.ts';
 
-/** Options of a test's file. */
 export interface StoredFileOptions {
   readonly name?: string;
   readonly bytes?: Buffer;

@@ -22,7 +22,6 @@ import { openPool } from './open-pool.ts';
 
 export const SECRET_KEY = 'test-secret-key-of-32-characters!';
 
-/** Options of an instance. */
 export interface InstanceOptions {
   readonly clock?: () => Date;
   readonly logger?: Logger;

@@ -42,12 +42,10 @@ export interface SomeKey {
   readonly accountId: string;
 }
 
-/** The credential of a key. */
 export function keyCredential(plaintextKey: string) {
   return { case: 'apiKey' as const, value: plaintextKey };
 }
 
-/** The credential of a session. */
 export function sessionCredential(token: string) {
   return { case: 'sessionToken' as const, value: token };
 }

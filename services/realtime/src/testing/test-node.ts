@@ -16,7 +16,6 @@ import { type ConnectOptions, TestClient } from './test-client.ts';
 export interface TestNode {
   readonly service: RealtimeService;
   readonly port: number;
-  /** Log lines of the node. */
   readonly lines: Array<Record<string, unknown>>;
   connect(key: string, options?: ConnectOptions): TestClient;
   /** Connects, and waits for `ready`. */

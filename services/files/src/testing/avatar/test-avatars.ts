@@ -12,7 +12,6 @@ import { type InstanceOptions, startTestFiles, type TestFiles } from '../test-fi
 import { createFakeIdentity, type FakeIdentity } from './fake-identity.ts';
 import { plainImage } from './images.ts';
 
-/** Options of an instance. */
 export interface AvatarOptions extends Omit<InstanceOptions, 'limits'> {
   readonly limits?: Partial<AvatarLimits>;
   /** Replaces the queue, and the worker behind it, which makes each avatar immediately. */
