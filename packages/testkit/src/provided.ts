@@ -1,5 +1,5 @@
 /**
- * What the global set-up provides to test files, as plain values: they cross a process boundary.
+ * Values of the global set-up for test files, plain because they cross a process boundary.
  */
 export interface TestServers {
   postgresUrl: string;

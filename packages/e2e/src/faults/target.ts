@@ -1,7 +1,7 @@
 import type { StoreView } from './holdings.ts';
 
 /**
- * What a fault may cost clients: nothing; avatars, which a queue carries; an error in the envelope;
+ * Cost of a fault for clients: nothing; avatars, which a queue carries; an error in the envelope;
  * requests sent after it began, as a server that stops finishes what it has; anything but data.
  */
 export type Cost = 'nothing' | 'avatars' | 'errors' | 'later requests' | 'anything';

@@ -157,7 +157,7 @@ describe('a path', () => {
     '/docs/static/..%2f..%2f..%2fpackage.json',
     '/docs/static/../../../package.json',
     ...['/.env', '/metrics', `/${'a'.repeat(8_000)}`, '/%00', '/constructor', '/__proto__'],
-  ])('that is no route is not found: %s', async (path) => {
+  ])('under an unknown route is not found: %s', async (path) => {
     for (const method of ['GET', 'POST', 'DELETE'])
       expect(codeOf((await send(request(`${method} ${path}`, 'Content-Length: 0\r\n')))[0])).toBe('404 not_found');
   });

@@ -27,7 +27,7 @@ export async function backUpCluster(
   onBytes: OnBytes,
   atEnd: (stop: () => Promise<void>) => Promise<void>,
 ): Promise<void> {
-  // When this session ends early, the server aborts the backup and removes the slot.
+  // If this session ends early, the server aborts the backup and removes the slot.
   const copy = async (client: Client) => {
     // The slot retains the log from the start of the backup.
     await client.query(`SELECT pg_create_physical_replication_slot('latchkey_backup', true, true)`);
