@@ -23,7 +23,7 @@ import { sweepAbandonedUploads, sweepObjectDeletions } from './storage/object-de
 import { checkStore } from './storage/object-store/check-store.ts';
 import { reportUnknownObjects } from './storage/reconciler/unknown-objects.ts';
 
-/** Time for what is under way beside uploads, calls and decoding when a service stops. */
+/** Time for what is under way besides uploads, calls and decoding when a service stops. */
 const STOP_SLACK_MS = 30_000;
 
 /** Lists the whole store each time: one request per 1,000 objects. */

@@ -31,7 +31,7 @@ const DEFAULTS = {
 export type RealtimeOverrides = Partial<typeof DEFAULTS>;
 
 const STOP_MS_MAX = SPREAD_MS_MAX + 20_000;
-/** Connections beside sockets: requests that are rejected, or still being sent. */
+/** Connections besides sockets: requests that are rejected, or still being sent. */
 const OTHER_CONNECTIONS_MAX = 1_000;
 /** Connections that may wait to be accepted when thousands reconnect. */
 const BACKLOG = 4_096;

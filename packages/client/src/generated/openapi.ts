@@ -292,7 +292,7 @@ export interface paths {
         };
         /**
          * List the ways to sign in
-         * @description What a sign-in page offers beside email and password.
+         * @description Options of a sign-in page besides email and password.
          */
         get: operations["getSignInMethods"];
         put?: never;

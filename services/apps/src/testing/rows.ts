@@ -51,7 +51,7 @@ export async function holdLocks(db: pg.Pool, text: string, values: unknown[]): P
 export const holdRow = (db: pg.Pool, { applicationId }: OwnedRef) =>
   holdLocks(db, 'select 1 from application where id = $1 for update', [applicationId]);
 
-/** Waits until so many statements of this database wait for a lock. */
+/** Waits until this many statements of this database wait for a lock. */
 export async function waitersForLocks(db: pg.Pool, count: number): Promise<void> {
   await eventually(async () => {
     const { rows } = await db.query<{ count: number }>(
@@ -72,7 +72,7 @@ export async function deliverAll(db: pg.Pool): Promise<void> {
 }
 
 /**
- * Writes the events of so many changes of version, with their ids in the opposite order, and
+ * Writes the events of this many changes of version, with their ids in the opposite order, and
  * returns their application.
  */
 export async function insertVersionChanges(db: pg.Pool, count: number, at = new Date()): Promise<string> {
@@ -86,7 +86,7 @@ export async function insertVersionChanges(db: pg.Pool, count: number, at = new 
   return rows[0]?.application_id ?? '';
 }
 
-/** Writes the events of so many deletions, and returns their applications in order. */
+/** Writes the events of this many deletions, and returns their applications in order. */
 export async function insertDeletions(db: pg.Pool, count: number): Promise<string[]> {
   const { rows } = await db.query<{ application_id: string }>(
     `insert into application_event (id, application_id, account_id, sequence, type, data, created_at)

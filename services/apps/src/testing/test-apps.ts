@@ -26,7 +26,7 @@ export interface OwnedRef {
 }
 
 export interface InstanceOptions extends AppsOverrides {
-  /** Environment variables beside the required ones. */
+  /** Environment variables besides the required ones. */
   readonly env?: Readonly<Record<string, string>>;
 }
 

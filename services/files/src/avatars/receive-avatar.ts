@@ -31,7 +31,7 @@ export interface ReceiveContext extends Pick<FilesContext, 'db' | 'store' | 'ava
   readonly enqueue: (id: string, priority: number) => Promise<void>;
 }
 
-/** Time that an upload needs beside its body and its wait, in milliseconds. */
+/** Time that an upload needs besides its body and its wait, in milliseconds. */
 const SLACK_MS = 30_000;
 /** Longest wait for a failed upload to be abandoned; a frozen database is not waited for twice. */
 const ABANDON_MS_MAX = 1_500;

@@ -9,7 +9,7 @@ import { type AvatarContext, recordRemoval } from './record-avatar.ts';
 /**
  * Takes the avatar from an account, and that of every upload begun before; without one it succeeds
  * too. The removal is stored first: if identity fails, the sweeper completes it. Throws
- * `avatar_not_found` for text that is no UUID, and `outcome_unknown` where the sweeper has to.
+ * `avatar_not_found` for text other than a UUID, and `outcome_unknown` where the sweeper has to.
  */
 export async function removeAvatar(ctx: AvatarContext, accountText: string, origin: Origin): Promise<void> {
   const accountId = parseId(accountText);

@@ -93,6 +93,6 @@ export const ONE = { files: 1, intents: 0, fileCount: 1, chargedMib: 1, objects:
 export const expireLease = (files: TestFiles, { accountId }: OwnedRef) =>
   files.db.query(`update upload_intent set lease_until = now() - interval '1 s' where account_id = $1`, [accountId]);
 
-/** Moves the deadline of the account's upload to so many milliseconds from now. */
+/** Moves the deadline of the account's upload to this many milliseconds from now. */
 export const setDeadline = (files: TestFiles, { accountId }: OwnedRef, ms: number) =>
   files.db.query(`update upload_intent set deadline_at = now() + $2 * interval '1 ms' where account_id = $1`, [accountId, ms]);

@@ -34,7 +34,7 @@ it.each([
   'Bearer \xff\xfe',
   'Bearer \u0000',
   `Bearer ${'a'.repeat(257)}`,
-])('reads a malformed key from %j, also beside a session', (value) => {
+])('reads a malformed key from %j, also with a session', (value) => {
   expect(readCredential(request(['Authorization', value], ['Cookie', 'session=abc']))).toEqual({ kind: 'malformed_key' });
 });
 

@@ -43,7 +43,7 @@ export function checkReferringSite({ headers }: IncomingMessage, origins: Readon
   if (!origins.has(URL.parse(referer)?.origin ?? '')) throw errors.csrf_invalid();
 }
 
-/** Throws `csrf_invalid` for a request of another site's page that is no navigation. */
+/** Throws `csrf_invalid` for a request of another site's page, except navigations. */
 export function checkNavigation({ headers }: IncomingMessage): void {
   const { 'sec-fetch-site': site, 'sec-fetch-dest': destination = 'document' } = headers;
   if (site === 'cross-site' && destination !== 'document') throw errors.csrf_invalid();

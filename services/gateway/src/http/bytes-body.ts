@@ -74,7 +74,7 @@ export async function withoutIdleTimeout<T>(req: IncomingMessage, read: () => Pr
  * uploads pass.
  *
  * @param timeoutMs time from now, in milliseconds
- * @param headers beside those of every response
+ * @param headers besides those of every response
  */
 export function boundBody(
   req: IncomingMessage,

@@ -144,7 +144,7 @@ describe('connections', () => {
     await eventually(async () => (await fetch(`${baseUrl}/healthz`)).status === 200);
   });
 
-  it('of one address are limited beside those of others, except of a trusted proxy', async () => {
+  it('of one address are limited, and not those of others, except of a trusted proxy', async () => {
     const { port } = await start({ env: { CONNECTIONS_PER_IP: '3', TRUSTED_PROXIES: '127.0.0.3' } });
     const silent = Array.from({ length: 8 }, () => open(port));
     await eventually(() => expect(openOnes(silent)).toHaveLength(3));

@@ -108,7 +108,7 @@ export function authRoutes(context: RouteContext) {
     defineRoute('GET /api/v1/auth/methods', 'public', {
       operationId: 'getSignInMethods',
       summary: 'List the ways to sign in',
-      description: 'What a sign-in page offers beside email and password.',
+      description: 'Options of a sign-in page besides email and password.',
       data: signInMethods,
       message: 'Successfully fetched sign-in methods.',
       handle: async () => {

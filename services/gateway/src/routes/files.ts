@@ -68,7 +68,7 @@ const downloadUrlBody = z.strictObject({
     .meta({ description: `How long the URL is valid, in seconds; ${LIFETIME_SECONDS_DEFAULT} unless set.` }),
 });
 
-/** Largest number that the protocol can carry; no table has so many pages. */
+/** Largest number that the protocol can carry; no table has that many pages. */
 const PAGE_MAX = 2n ** 63n - 1n;
 const PAGE_RULE = 'must be a whole number from 1';
 

@@ -49,7 +49,7 @@ export type Failure = DescMethod | DescMessage | keyof typeof errors;
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
-/** A rate limit of a route beside the global ones. */
+/** A rate limit of a route besides the global ones. */
 export interface RouteLimit {
   readonly limit: Limit;
   readonly per: 'ip' | 'account';

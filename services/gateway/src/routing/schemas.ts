@@ -7,7 +7,7 @@ export function trimmedText(min: number, max: number, description: string) {
   return lengthOf(z.string().trim(), min, max, description);
 }
 
-/** A name of so many code points after NFC, removal of invisible characters and trimming. */
+/** A name of this many code points after NFC, removal of invisible characters and trimming. */
 export function nameText(min: number, max: number, description: string) {
   return lengthOf(z.string().overwrite(withoutInvisible), min, max, description);
 }
@@ -18,7 +18,7 @@ function lengthOf(text: z.ZodString, min: number, max: number, description: stri
     .meta({ description, minLength: min, maxLength: max });
 }
 
-/** Text of up to so many code points, for values that may be older than today's rules. */
+/** Text of up to this many code points, for values that may be older than today's rules. */
 export function textUpTo(max: number) {
   return z
     .string()

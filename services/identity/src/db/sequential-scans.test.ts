@@ -71,7 +71,7 @@ async function scansOf(run: (instance: TestInstance) => Promise<unknown>) {
   await run(instance);
   const own = (await connections()).filter((pid) => !others.includes(pid));
   await instance.service.stop();
-  // What a connection has counted is complete once it is gone.
+  // The counters of a connection are complete once it is gone.
   await eventually(async () => !(await connections()).some((pid) => own.includes(pid)));
   const after = await scans();
   return TABLES.map((table) => ({

@@ -128,7 +128,7 @@ function helpOf(program: string): string {
 ${commands.join('')}
 ACCOUNT is an email, a username or an id. A password is read from standard input: a terminal asks for it
 twice, a pipe gives one line; --generate makes one and shows it once. A change holds from the next
-request on, also beside a running Latchkey.
+request on, also with a running Latchkey.
 
 Values that begin with a dash come after an equals sign, as in --username=-ada, or after all options and
 two dashes, as in: reset-password --generate -- -ada

@@ -15,7 +15,7 @@ export type Answerer = (req: IncomingMessage, res: ServerResponse, body: string)
 /** Faults of an issuer under test. Tests change it as they like. */
 export interface IssuerBehaviour {
   claims: TestClaims;
-  /** Claims of UserInfo beside the subject; undefined for no such endpoint. */
+  /** Claims of UserInfo besides the subject; undefined for no such endpoint. */
   userInfo: TestClaims | undefined;
   metadata: Readonly<Record<string, unknown>>;
   forge: (token: TestToken) => TestToken;

@@ -70,7 +70,7 @@ export async function startMailServer(onMail?: (mail: ReceivedMail) => void) {
       SMTP_URL: `smtp://${MAIL_USER.user}:${MAIL_USER.pass}@127.0.0.1:${port}`,
       MAIL_FROM: 'Latchkey <latchkey@example.test>',
     },
-    /** The `count` mails that an address got, once it has so many. */
+    /** The `count` mails that an address got, once it has that many. */
     waitForMails: (address: string, count = 1) =>
       eventually(() => mailsTo(address).length >= count && mailsTo(address), { timeoutMs: 10_000 }) as Promise<ReceivedMail[]>,
     stop: () => new Promise<void>((resolve) => server.close(() => resolve())),

@@ -23,7 +23,7 @@ const CLIENT_READS = { concurrency: 16, concurrencyPerKey: 2, size: 4_000, sizeP
 /** Lifetime of cached pages: events never change, but the log is trimmed. */
 const CACHE_MS = 1_000;
 const CACHE_BYTES_MAX = 16 * 1024 * 1024;
-/** Memory of a frame beside its bytes. */
+/** Memory of a frame besides its bytes. */
 const FRAME_BYTES = 200;
 
 /** The event log of all applications, read from the apps service. */

@@ -150,7 +150,7 @@ export class LiveSocket {
     this.catchUp();
   }
 
-  /** Where the buffer is full, sends no more until the client has read it. */
+  /** Stops sending while the buffer is full, until the client has read it. */
   #blockWhereFull(): void {
     if (this.#blockedTimer || this.#ws.bufferedAmount <= WAITING_BYTES_MAX) return;
     this.#blockedTimer = setTimeout(() => this.#endBlocked(), WAIT_MS_MAX);

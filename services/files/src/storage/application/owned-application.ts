@@ -35,7 +35,7 @@ export function waitUntilReachable(findOwned: FindOwnedApplications, signal: Abo
   };
 }
 
-/** The reference in canonical form. Throws `application_not_found` for text that is no UUID. */
+/** The reference in canonical form. Throws `application_not_found` for text other than a UUID. */
 export function parseRef(ref: ApplicationRef): ApplicationRef {
   const accountId = parseId(ref.accountId);
   const applicationId = parseId(ref.applicationId);

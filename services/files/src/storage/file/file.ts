@@ -33,7 +33,7 @@ export async function getFilesMetadata(ctx: FilesContext, given: ApplicationRef)
 
 /**
  * The file that a caller named, once the account is known to own its application; it may not exist.
- * Throws `application_not_found`, then `file_not_found` for text that is no UUID.
+ * Throws `application_not_found`, then `file_not_found` for text other than a UUID.
  */
 export async function parseFileRef(
   ctx: FilesContext,
@@ -71,8 +71,8 @@ export async function renameFile(
 }
 
 /**
- * Creates a URL of a file's bytes and counts it (specification 4.4): the store's own where it serves its
- * objects, else one of this service. Throws `lifetime_invalid`, `application_not_found`,
+ * Creates a URL of a file's bytes and counts it (specification 4.4): the store's own where it serves
+ * its objects, else one of this service. Throws `lifetime_invalid`, `application_not_found`,
  * `file_not_found`.
  */
 export async function createDownloadUrl(

@@ -53,7 +53,7 @@ const READS_MAX = 4;
 const STALL_MS = 60_000;
 /** Findings that one run can repair; each is held until everything was compared. */
 const REPAIRS_MAX = 100_000;
-/** Up to so many lost files, or unknown objects, do not suggest wrong settings. */
+/** Up to this many lost files, or unknown objects, do not suggest wrong settings. */
 const DOUBT_MIN = 10;
 
 /**

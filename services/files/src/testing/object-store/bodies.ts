@@ -10,7 +10,7 @@ export class BodyFailure extends Error {}
 export interface TestBody extends AsyncIterable<Uint8Array> {
   /** Bytes that were taken from it so far. */
   readonly taken: number;
-  /** Resolves once so many bytes were taken and more are asked for. */
+  /** Resolves once this many bytes were taken and more are asked for. */
   readonly drained: Promise<void>;
 }
 
