@@ -71,7 +71,7 @@ export async function renameFile(
 }
 
 /**
- * Creates a URL of a file's bytes and counts it (specification 4.4): the store's own where it serves
+ * Creates and counts a URL of a file's bytes (specification 4.4): the store's own where it serves
  * its objects, else one of this service. Throws `lifetime_invalid`, `application_not_found`,
  * `file_not_found`.
  */
