@@ -17,10 +17,3 @@ export function acquireAll(...bounds: readonly Bound[]): () => void {
     for (const release of releases) release?.();
   };
 }
-
-/** Metadata of a concurrency limit's error, from which the headers of a 429 are made. */
-export function limitMetadata(policy: string, max: number, windowMs: number, retryMs = windowMs): Record<string, string> {
-  const toSeconds = (ms: number) => String(Math.ceil(ms / 1_000));
-  const times = { windowSeconds: toSeconds(windowMs), retryAfterSeconds: toSeconds(retryMs) };
-  return { policy, limit: String(max), remaining: '0', ...times };
-}

@@ -12,8 +12,7 @@ export interface CallQueueLimits {
 
 /** The error of calls beyond the size of a queue: their number is the callers' own load. */
 export function queueFull({ sizePerKey, waitMs }: Pick<CallQueueLimits, 'sizePerKey' | 'waitMs'>): DomainError {
-  const [limit, windowSeconds] = [String(sizePerKey), String(Math.ceil(waitMs / 1_000))];
-  return commonErrors.queue_full({ policy: 'waiting-requests', limit, windowSeconds, remaining: '0', retryAfterSeconds: '1' });
+  return commonErrors.queue_full({ policy: 'waiting-requests', limit: sizePerKey, windowMs: waitMs, retryMs: 0 });
 }
 
 /** Limits concurrency per key, then overall, so that the calls of one key delay only themselves. */

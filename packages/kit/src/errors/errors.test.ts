@@ -10,7 +10,9 @@ it('a catalogue creates errors with the code and status of their kind, unless an
   });
   const expected = { reason: 'key_unknown', kind: 'unauthenticated', code: 'unauth', httpStatus: 401, metadata: {} };
   expect(errors.key_unknown()).toMatchObject({ ...expected, message: 'The key is not valid' });
-  expect(errors.too_many({ seconds: '3' })).toMatchObject({ code: 'slow_down', httpStatus: 429, metadata: { seconds: '3' } });
+  const limit = { policy: 'mails', limit: 5, windowMs: 3_500, retryMs: 0 };
+  const metadata = { policy: 'mails', limit: '5', windowSeconds: '4', remaining: '0', retryAfterSeconds: '1' };
+  expect(errors.too_many(limit)).toMatchObject({ code: 'slow_down', httpStatus: 429, metadata });
 });
 
 it.each(Object.keys(ERROR_KINDS) as ErrorKind[])('an error of the kind %s survives the wire', (kind) => {

@@ -81,7 +81,25 @@ export class DomainError extends Error {
   }
 }
 
-export type Catalogue<T> = { readonly [R in keyof T]: (metadata?: Readonly<Record<string, string>>) => DomainError };
+/** The limit that rejected a call. `RateLimit` headers and `Retry-After` are made of it. */
+export interface ReachedLimit {
+  /** Name in the headers. */
+  readonly policy: string;
+  readonly limit: number;
+  /** Window of a rate, or longest time of a concurrent use; 0 where that has no bound. */
+  readonly windowMs: number;
+  readonly retryMs: number;
+}
+
+function limitMetadata({ policy, limit, windowMs, retryMs }: ReachedLimit): Record<string, string> {
+  const windowSeconds = String(Math.ceil(windowMs / 1_000));
+  return { policy, limit: String(limit), windowSeconds, remaining: '0', retryAfterSeconds: String(waitSeconds(retryMs)) };
+}
+
+/** At least 1: clients must not retry immediately. */
+export const waitSeconds = (ms: number): number => Math.max(1, Math.ceil(ms / 1_000));
+
+export type Catalogue<T> = { readonly [R in keyof T]: (limit?: ReachedLimit) => DomainError };
 
 /**
  * Makes a service's error catalogue: one function per reason, which builds the error to throw.
@@ -91,7 +109,7 @@ export type Catalogue<T> = { readonly [R in keyof T]: (metadata?: Readonly<Recor
 export function defineErrors<const T extends Record<string, ErrorDefinition>>(definitions: T): Catalogue<T> {
   const entries = Object.entries(definitions).map(([reason, definition]) => [
     reason,
-    (metadata?: Readonly<Record<string, string>>) => new DomainError(reason, definition, metadata),
+    (limit?: ReachedLimit) => new DomainError(reason, definition, limit && limitMetadata(limit)),
   ]);
   return Object.fromEntries(entries) as Catalogue<T>;
 }

@@ -11,6 +11,7 @@ import { MESSAGE_BYTES_MAX } from './route.ts';
 
 type Impl = Parameters<typeof testRoute<typeof ApplicationService>>[1];
 
+const LIMIT = { policy: 'fish', limit: 1, windowMs: 0, retryMs: 2_000 };
 const errors = defineErrors({ gone_fishing: { kind: 'conflict', code: 'busy', message: 'The owner is away' } });
 const settings = { version: '1.0 – ü', status: ApplicationStatus.PAUSED, userRequiresLicense: true };
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -72,11 +73,11 @@ describe.each(ALL_PATHS)('$name', ({ name, open, deadlineHeader }) => {
 
   it('carries a domain error with its code, message, reason and metadata', async () => {
     const { client, lines } = await connect({
-      deleteApplication: () => Promise.reject(errors.gone_fishing({ until: 'monday' })),
+      deleteApplication: () => Promise.reject(errors.gone_fishing(LIMIT)),
     });
     const err = await failure(client.deleteApplication({}, { headers: { 'x-request-id': 'r-1' } }));
     expect([err.code, err.rawMessage]).toEqual([Code.AlreadyExists, 'The owner is away']);
-    const info = { reason: 'gone_fishing', kind: 'conflict', code: 'busy', metadata: { until: 'monday' } };
+    const info = { reason: 'gone_fishing', kind: 'conflict', code: 'busy', metadata: errors.gone_fishing(LIMIT).metadata };
     expect(err.findDetails(ErrorInfoSchema)).toMatchObject([info]);
     expect(fromConnectError(err)).toMatchObject({ ...info, message: 'The owner is away', httpStatus: 409 });
     expect(lines).toMatchObject([{ level: 30, msg: 'rpc rejected', requestId: 'r-1', reason: 'gone_fishing' }]);

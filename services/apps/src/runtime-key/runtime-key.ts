@@ -1,5 +1,6 @@
 import type { Acting } from '@latchkey/audit/actor';
 import { isMissingTable } from '@latchkey/kit/database/database';
+import { waitSeconds } from '@latchkey/kit/errors/errors';
 import { type KeyHolderRow, selectFirstSealedKey, updateApplication } from '../application/application.store.ts';
 import { type ApplicationRef, changeApplication } from '../application/change-application.ts';
 import type { AppsContext } from '../context.ts';
@@ -37,7 +38,10 @@ export async function rotateRuntimeKey(ctx: Acting<AppsContext>, ref: Applicatio
     const rotationsMax = ctx.rotationsPerHour;
     // The rotation that must be an hour old before another may happen.
     const blocking = recent.length >= rotationsMax ? (recent[recent.length - rotationsMax] ?? now) : undefined;
-    if (blocking) throw rotationLimitReached(rotationsMax, secondsUntilFree(blocking, now));
+    if (blocking) {
+      const retryMs = msUntilFree(blocking, now);
+      throw errors.rotation_limit_reached({ policy: 'rotations', limit: rotationsMax, windowMs: HOUR_MS, retryMs });
+    }
     const { hash, sealed } = ctx.vault.create(type, row.id);
     const key =
       type === 'socketKey'
@@ -47,23 +51,11 @@ export async function rotateRuntimeKey(ctx: Acting<AppsContext>, ref: Applicatio
     await addEvent({ case: 'runtimeKeyRotated', value: { type } }, now);
     await record('application.runtime_key_rotated', { type });
     const rotationsLeft = rotationsMax - recent.length - 1;
-    return { rotationsMax, rotationsLeft, resetSeconds: secondsUntilFree(recent[0] ?? now, now) };
+    return { rotationsMax, rotationsLeft, resetSeconds: waitSeconds(msUntilFree(recent[0] ?? now, now)) };
   });
 }
 
-function secondsUntilFree(rotation: Date, now: Date): number {
-  return Math.max(1, Math.ceil((rotation.getTime() + HOUR_MS - now.getTime()) / 1000));
-}
-
-function rotationLimitReached(limit: number, retryAfterSeconds: number) {
-  return errors.rotation_limit_reached({
-    policy: 'rotations',
-    limit: String(limit),
-    windowSeconds: '3600',
-    remaining: '0',
-    retryAfterSeconds: String(retryAfterSeconds),
-  });
-}
+const msUntilFree = (rotation: Date, now: Date) => rotation.getTime() + HOUR_MS - now.getTime();
 
 /**
  * A check of the deployment's secret against a stored key, so that a wrong one is found at the

@@ -1,5 +1,5 @@
 import { ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
-import { acquireAll, createShare, limitMetadata } from '../concurrency.ts';
+import { acquireAll, createShare } from '../concurrency.ts';
 import type { FilesConfig } from '../config.ts';
 import { errors } from '../errors.ts';
 
@@ -35,11 +35,13 @@ export function createUploadQuota({ uploadsMax, bodyMs, waitMs }: AvatarLimits) 
   const ofAccount = new ConcurrencyLimit(UPLOADS_OF_ACCOUNT_MAX);
   const ofNetwork = createShare(uploadsMax, UPLOADS_OF_ACCOUNT_MAX);
   const total = new ConcurrencyLimit(uploadsMax);
-  const metadata = (policy: string, { max }: ConcurrencyLimit) => limitMetadata(policy, max, bodyMs + waitMs, bodyMs);
+  const toLimit = (policy: string, { max }: ConcurrencyLimit) => {
+    return { policy, limit: max, windowMs: bodyMs + waitMs, retryMs: bodyMs };
+  };
   return ({ accountId, clientNetwork }: { readonly accountId: string; readonly clientNetwork: string }) =>
     acquireAll(
-      [ofAccount, accountId, () => errors.avatars_under_way(metadata('avatars-at-once', ofAccount))],
-      [ofNetwork, clientNetwork, () => errors.avatars_of_network(metadata('avatars-at-once-ip', ofNetwork))],
+      [ofAccount, accountId, () => errors.avatars_under_way(toLimit('avatars-at-once', ofAccount))],
+      [ofNetwork, clientNetwork, () => errors.avatars_of_network(toLimit('avatars-at-once-ip', ofNetwork))],
       [total, '', errors.avatars_busy],
     );
 }

@@ -1,4 +1,4 @@
-import type { DomainError } from '@latchkey/kit/errors/errors';
+import { type DomainError, waitSeconds } from '@latchkey/kit/errors/errors';
 import { rateLimitPolicy, rateLimitState } from '@latchkey/kit/http/rate-limit-headers';
 import { Counter } from '@latchkey/kit/telemetry/metrics';
 import type { FastifyReply } from 'fastify';
@@ -64,20 +64,11 @@ const rejections = new Counter({
 /** The error of an event beyond a limit, which is counted. */
 export function limitReached({ limit, resetMs }: LimitState): DomainError {
   rejections.add(1, limit.name);
-  return errors.rate_limit_reached({
-    policy: limit.name,
-    limit: String(limit.max),
-    windowSeconds: String(limit.windowMs / 1000),
-    remaining: '0',
-    retryAfterSeconds: String(wholeSeconds(resetMs)),
-  });
+  const { name: policy, max, windowMs } = limit;
+  return errors.rate_limit_reached({ policy, limit: max, windowMs, retryMs: resetMs });
 }
 
 export function setLimitHeaders(reply: FastifyReply, { limit, remaining, resetMs }: LimitState): void {
   reply.header('ratelimit-policy', rateLimitPolicy(limit.name, limit.max, limit.windowMs / 1000));
-  reply.header('ratelimit', rateLimitState(limit.name, remaining, wholeSeconds(resetMs)));
-}
-
-function wholeSeconds(ms: number): number {
-  return Math.max(1, Math.ceil(ms / 1000));
+  reply.header('ratelimit', rateLimitState(limit.name, remaining, waitSeconds(resetMs)));
 }

@@ -167,7 +167,7 @@ describe.each<DataPathKind>(['direct', 'remote'])('the body of an upload, forwar
   it('returns 503 for a ticket that expired before the bytes arrived, and 429 during another upload', async () => {
     gateway.fake.beforeReading = () => Promise.reject(fileErrors.upload_ticket_invalid());
     expect(await outcome(gateway.upload(BYTES))).toBe('503 INTERNAL_ERROR');
-    gateway.fake.refusal = fileErrors.upload_under_way({ policy: 'uploads-at-once', limit: '1', retryAfterSeconds: '7' });
+    gateway.fake.refusal = fileErrors.upload_under_way({ policy: 'uploads-at-once', limit: 1, windowMs: 9_000, retryMs: 7_000 });
     const response = await gateway.upload(BYTES);
     expect([response.status, response.headers.get('retry-after')]).toEqual([429, '7']);
   });

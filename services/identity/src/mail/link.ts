@@ -38,9 +38,8 @@ export async function linkLimitReached({ clock }: IdentityContext, tx: Db, holde
   const nowMs = clock().getTime();
   const blocking = await selectLatestLink(tx, holder, LINKS_MAX, new Date(nowMs - WINDOW_MS));
   if (!blocking) return undefined;
-  const retryAfterSeconds = Math.max(1, Math.ceil((blocking.getTime() + WINDOW_MS - nowMs) / 1_000));
-  const policy = { policy: 'mails', limit: `${LINKS_MAX}`, windowSeconds: `${WINDOW_MS / 1_000}`, remaining: '0' };
-  return errors.mail_limit_reached({ ...policy, retryAfterSeconds: `${retryAfterSeconds}` });
+  const retryMs = blocking.getTime() + WINDOW_MS - nowMs;
+  return errors.mail_limit_reached({ policy: 'mails', limit: LINKS_MAX, windowMs: WINDOW_MS, retryMs });
 }
 
 /**

@@ -1,8 +1,9 @@
+import type { ReachedLimit } from '@latchkey/kit/errors/errors';
 import { ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
 import { LRUCache } from 'lru-cache';
 import { errors } from '../errors.ts';
 
-const RETRY_AFTER_SECONDS = '10';
+const RETRY_MS = 10_000;
 
 /** Limits the sockets of a node, those that are being opened included. */
 export class ConnectionQuota {
@@ -19,7 +20,7 @@ export class ConnectionQuota {
   /** Counts a socket of a network until the functions are called; throws over the limit. */
   acquire(network: string): Array<() => void> {
     const releaseAny = this.#all.acquire();
-    if (!releaseAny) throw errors.node_full({ retryAfterSeconds: RETRY_AFTER_SECONDS });
+    if (!releaseAny) throw errors.node_full(describe('sockets', this.#all.max));
     const release = this.#byNetwork.acquire(network);
     if (release) return [releaseAny, release];
     releaseAny();
@@ -49,9 +50,8 @@ export class RejectionLimit {
   /** Throws `too_many_rejections` for a network over the limit. */
   check(network: string): void {
     if ((this.#counts.get(network) ?? 0) < this.#max) return;
-    const retryAfterSeconds = String(Math.max(1, Math.ceil(this.#counts.getRemainingTTL(network) / 1_000)));
-    const windowSeconds = String(WINDOW_MS / 1_000);
-    throw errors.too_many_rejections({ ...describe('refused-upgrades', this.#max), windowSeconds, retryAfterSeconds });
+    const times = { windowMs: WINDOW_MS, retryMs: this.#counts.getRemainingTTL(network) };
+    throw errors.too_many_rejections({ policy: 'refused-upgrades', limit: this.#max, ...times });
   }
 
   count(network: string): void {
@@ -59,6 +59,6 @@ export class RejectionLimit {
   }
 }
 
-function describe(policy: string, limit: number) {
-  return { policy, limit: String(limit), windowSeconds: '0', remaining: '0', retryAfterSeconds: RETRY_AFTER_SECONDS };
+function describe(policy: string, limit: number): ReachedLimit {
+  return { policy, limit, windowMs: 0, retryMs: RETRY_MS };
 }

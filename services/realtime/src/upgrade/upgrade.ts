@@ -86,7 +86,7 @@ export class Upgrades {
 
   async #admit({ req, network, requestId, deadline, releases }: Upgrade): Promise<VerifiedKey> {
     const { quota, rejections, isStopping } = this.#options;
-    if (isStopping()) throw errors.node_stopping({ retryAfterSeconds: '1' });
+    if (isStopping()) throw errors.node_stopping();
     checkRequest(req);
     rejections.check(network);
     const key = readSocketKey(req);
@@ -99,7 +99,7 @@ export class Upgrades {
   #complete(upgrade: Upgrade, verified: VerifiedKey, start: Start): void {
     const { req, socket, head, requestId, releases } = upgrade;
     const { webSockets, isStopping, logger } = this.#options;
-    if (isStopping()) throw errors.node_stopping({ retryAfterSeconds: '1' });
+    if (isStopping()) throw errors.node_stopping();
     if (socket.destroyed) return void release(releases);
     socket.once('close', release.bind(undefined, releases));
     try {

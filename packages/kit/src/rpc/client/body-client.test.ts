@@ -23,7 +23,7 @@ async function startStore(byteSizeMax = Number.POSITIVE_INFINITY) {
     try {
       for await (const chunk of req as AsyncIterable<Buffer>) {
         size += chunk.byteLength;
-        if (size > byteSizeMax) throw file_rejected({ by: 'store' });
+        if (size > byteSizeMax) throw file_rejected({ policy: 'store', limit: 1, windowMs: 0, retryMs: 0 });
         chunks.push(chunk);
       }
     } catch (err) {
@@ -78,7 +78,7 @@ describe('a call whose request is a body', () => {
     const err = await client(url)
       .send(body, { byteSize: 50 * MIB })
       .catch((thrown: unknown) => thrown);
-    expect(fromConnectError(err)).toMatchObject({ reason: 'file_rejected', httpStatus: 413, metadata: { by: 'store' } });
+    expect(fromConnectError(err)).toMatchObject({ reason: 'file_rejected', httpStatus: 413, metadata: { policy: 'store' } });
     expect(seen).toMatchObject({ whole: 0, broken: 0 });
     expect(body.destroyed).toBe(false);
   });

@@ -5,7 +5,7 @@ import { ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
 import { waitForTurn } from '@latchkey/kit/http/response';
 import type { HttpRoute } from '@latchkey/kit/rpc/server/http-route';
 import { newId } from '@latchkey/kit/validation/id';
-import { acquireAll, createShare, limitMetadata } from '../../concurrency.ts';
+import { acquireAll, createShare } from '../../concurrency.ts';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
 import { downloadsMax, downloadsOpen } from '../../files-metrics.ts';
@@ -74,14 +74,15 @@ function createDownloadQuota(max: number): (clientNetwork: string, fileId: strin
   const [ofNetwork, ofFile, total] = [createShare(max), createShare(max), new ConcurrencyLimit(max)];
   downloadsOpen.watch(() => [[total.count()]]);
   downloadsMax.watch(() => [[max]]);
+  const times = { windowMs: RETRY_MS, retryMs: RETRY_MS };
   return (clientNetwork, fileId) =>
     acquireAll(
       [
         ofNetwork,
         clientNetwork,
-        () => errors.downloads_of_network(limitMetadata('downloads-at-once-ip', ofNetwork.max, RETRY_MS)),
+        () => errors.downloads_of_network({ policy: 'downloads-at-once-ip', limit: ofNetwork.max, ...times }),
       ],
-      [ofFile, fileId, () => errors.downloads_of_file(limitMetadata('downloads-at-once-file', ofFile.max, RETRY_MS))],
+      [ofFile, fileId, () => errors.downloads_of_file({ policy: 'downloads-at-once-file', limit: ofFile.max, ...times })],
       [total, '', errors.too_many_downloads],
     );
 }

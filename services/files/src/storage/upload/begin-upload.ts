@@ -1,7 +1,6 @@
 import { hash, randomBytes } from 'node:crypto';
 import { type Acting, formatActor, type Origin } from '@latchkey/audit/actor';
 import { newId } from '@latchkey/kit/validation/id';
-import { limitMetadata } from '../../concurrency.ts';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
 import { type ApplicationRef, parseRef, readOwned } from '../application/owned-application.ts';
@@ -99,6 +98,6 @@ async function takeLease(ctx: FilesContext, accountId: string, intent: Parameter
   if (await insertIntent(ctx.db, intent, ctx.limits)) return;
   const freed = await abandonExpired(ctx.db, accountId);
   if (freed && (await insertIntent(ctx.db, intent, ctx.limits))) return;
-  const retryAfterSeconds = await selectLeaseSeconds(ctx.db, accountId);
-  throw errors.upload_under_way(limitMetadata('uploads-at-once', 1, ctx.limits.uploadDeadlineMs, retryAfterSeconds * 1_000));
+  const retryMs = (await selectLeaseSeconds(ctx.db, accountId)) * 1_000;
+  throw errors.upload_under_way({ policy: 'uploads-at-once', limit: 1, windowMs: ctx.limits.uploadDeadlineMs, retryMs });
 }
