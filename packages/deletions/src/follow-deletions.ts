@@ -2,6 +2,7 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { createClient, type Transport } from '@connectrpc/connect';
 import type { Logger } from '@latchkey/kit/log/logger';
 import { createQueueWorker, type QueueWorker } from '@latchkey/kit/queue/worker';
+import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import type { Sweep } from '@latchkey/kit/sweeper/sweeper';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { z } from 'zod';
@@ -33,7 +34,6 @@ const deletionEvent = z.object({ applicationId: z.uuid().toLowerCase(), accountI
 
 const CONCURRENCY = 2;
 const PAGE_SIZE = 500;
-const LIST_TIMEOUT_MS = 2_000;
 /** For clocks that differ, and for deletions and keys that took long to commit. */
 const OVERLAP_MS = 5 * 60_000;
 const FAILURES_MAX = 10;
@@ -61,7 +61,10 @@ export function followDeletions(options: FollowOptions): { readonly worker: Queu
     const request = { deletedSince: timestampFromDate(since), pageSize: PAGE_SIZE };
     let pageToken = '';
     do {
-      const page = await client.listDeletedApplications({ ...request, pageToken }, { timeoutMs: LIST_TIMEOUT_MS, signal });
+      const page = await client.listDeletedApplications(
+        { ...request, pageToken },
+        { timeoutMs: DEADLINES_MS.listDeletions, signal },
+      );
       if (page.applications.length > 0) yield* await selectPending(page.applications);
       pageToken = page.nextPageToken;
     } while (pageToken !== '');

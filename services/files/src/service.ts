@@ -4,8 +4,9 @@ import { createAuditSweeper } from '@latchkey/audit/sweeper';
 import { createDataService, type DataServiceParts } from '@latchkey/kit/database/data-service';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import type { RpcService } from '@latchkey/kit/process/run-service';
-import { DEADLINE_MS_MAX, rpcRoute } from '@latchkey/kit/rpc/route';
 import { createSweeper, type Sweep } from '@latchkey/kit/sweeper/sweeper';
+import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
+import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { type Avatars, createAvatars, createAvatarWorker } from './avatars/avatar.queue.ts';
@@ -53,7 +54,7 @@ export function createFilesService(
     ...service,
     httpRoutes: dataPathRoutes(dataPath),
     dataPath,
-    stopTimeoutMs: Math.max(ctx.limits.uploadDeadlineMs, DEADLINE_MS_MAX) + STOP_SLACK_MS,
+    stopTimeoutMs: Math.max(ctx.limits.uploadDeadlineMs, DEADLINES_MS.longest) + STOP_SLACK_MS,
   };
 }
 

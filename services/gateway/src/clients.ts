@@ -2,6 +2,7 @@ import type { DescMethod } from '@bufbuild/protobuf';
 import { createClient, type Transport } from '@connectrpc/connect';
 import { ACTOR_HEADER } from '@latchkey/audit/actor';
 import { commonErrors, fromConnectError } from '@latchkey/kit/errors/errors';
+import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { isRead, REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { AuditService } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
@@ -34,9 +35,6 @@ export function createClients(...transports: readonly [identity: Transport, apps
   };
 }
 
-/** Longest wait for a service, in milliseconds: clients get an error within 5 s. */
-const CALL_TIMEOUT_MS = 4_500;
-
 /** Calls before the effect of a request. Where their response is lost, the request changed nothing. */
 const BEFORE_EFFECT = new Set<DescMethod>([
   AuthenticationService.method.authenticate,
@@ -50,7 +48,7 @@ function hideOutcome(err: unknown): never {
 
 function forCurrentRequest(transport: Transport): Transport {
   return {
-    unary(method, signal, timeoutMs = CALL_TIMEOUT_MS, _header, input, values) {
+    unary(method, signal, timeoutMs = DEADLINES_MS.gateway, _header, input, values) {
       const request = currentRequest();
       const headers: Record<string, string> = {};
       if (request) headers[REQUEST_ID_HEADER] = request.requestId;

@@ -4,6 +4,7 @@ import { CallQueue } from '@latchkey/kit/concurrency/call-queue';
 import { releaseBytes, writeChunk } from '@latchkey/kit/http/write-chunk';
 import { createBodyClient, unreachable } from '@latchkey/kit/rpc/client/body-client';
 import { bearer } from '@latchkey/kit/rpc/credentials';
+import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { REQUEST_ID_HEADER, TRACEPARENT_HEADER } from '@latchkey/kit/rpc/route';
 import { activeTracer } from '@latchkey/kit/telemetry/tracing';
 import { createAgent, request } from '@latchkey/kit/tls/client-tls';
@@ -25,8 +26,6 @@ const DOWNLOAD_TARGET = /^\/downloads\/([\w-]{1,200})(?:\?|$)/;
 
 /** Limits of downloads that wait for their head: a burst of one network delays no other. */
 const STARTS = { concurrency: 32, concurrencyPerKey: 2, size: 2_000, sizePerKey: 500, waitMs: 5_000 };
-
-const HEAD_TIMEOUT_MS = 4_500;
 
 /** The data path over HTTP to a separate files service. */
 export function createRemoteFilesDataPath(options: {
@@ -77,7 +76,7 @@ async function requestHead(url: string, options: RequestOptions, res: ServerResp
   upstream.once('socket', (socket) => socket.on('data', releaseBytes));
   res.once('close', () => upstream.destroy());
   if (res.closed) upstream.destroy();
-  const timer = setTimeout(() => upstream.destroy(new Error('no response')), HEAD_TIMEOUT_MS);
+  const timer = setTimeout(() => upstream.destroy(new Error('no response')), DEADLINES_MS.gateway);
   try {
     return await new Promise((resolve, reject) => {
       upstream.once('response', resolve).on('error', (err) => reject(unreachable(err)));

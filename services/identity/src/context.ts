@@ -4,7 +4,8 @@ import { createDatabase } from '@latchkey/kit/database/database';
 import type { Logger } from '@latchkey/kit/log/logger';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
 import { connectInBackground, createFailFastRedis } from '@latchkey/kit/redis/redis';
-import { createPasswords, type PasswordCall, type Passwords, WAIT_MS, WAIT_MS_WITHOUT_REDIS } from './account/password.ts';
+import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
+import { createPasswords, type PasswordCall, type Passwords } from './account/password.ts';
 import { createCredentialFailureLog } from './audit/credential-failures.ts';
 import type { IdentityConfig } from './config.ts';
 import type { IdentityDatabase } from './db/schema.ts';
@@ -40,7 +41,9 @@ export function openContext(config: IdentityConfig, logger: Logger, deps: Contex
     /** For the named statements of authentication, which nearly every request runs. */
     pool: database.pool,
     epochs: deps.epochs ?? createEpochs(redis, logger, wait),
-    passwords: deps.passwords ?? createPasswords({ waitMs: () => (redis.status === 'ready' ? WAIT_MS : WAIT_MS_WITHOUT_REDIS) }),
+    passwords:
+      deps.passwords ??
+      createPasswords({ waitMs: () => DEADLINES_MS[redis.status === 'ready' ? 'passwords' : 'passwordsWithoutRedis'] }),
     credentialFailures: createCredentialFailureLog(database.db, logger),
     clock,
     logger,

@@ -1,7 +1,8 @@
 import { type Timestamp, timestampDate, timestampFromDate, timestampMs } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { actingFor } from '@latchkey/audit/actor';
-import { DEADLINE_MS_MAX, type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
+import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
+import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { ApiKeyService, type UpdateApiKeyRequest } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService, PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
@@ -52,7 +53,7 @@ export function identityRoutes(
 }
 
 function acting(ctx: IdentityContext, call: HandlerContext): ActingContext {
-  const timeoutMs = () => call.timeoutMs() ?? DEADLINE_MS_MAX;
+  const timeoutMs = () => call.timeoutMs() ?? DEADLINES_MS.longest;
   return { ...actingFor(ctx, call), call: { signal: call.signal, timeoutMs } };
 }
 

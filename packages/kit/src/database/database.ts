@@ -2,6 +2,7 @@ import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import { commonErrors } from '../errors/errors.ts';
 import type { Logger } from '../log/logger.ts';
+import { DEADLINES_MS } from '../rpc/deadlines.ts';
 import { Gauge } from '../telemetry/metrics.ts';
 import { activeTracer, inSpan } from '../telemetry/tracing.ts';
 
@@ -10,12 +11,6 @@ export interface Database<T> {
   readonly pool: pg.Pool;
   close(): Promise<void>;
 }
-
-/** Together less than a gateway waits: a frozen database is an error that says so, within 5 s. */
-const CONNECT_TIMEOUT_MS = 1_750;
-const QUERY_TIMEOUT_MS = 2_500;
-/** Below the query time-out, so that a slow database reports it and the connection stays. */
-const STATEMENT_TIMEOUT_MS = 2_250;
 
 /** Drops the connection when a query times out: Kysely would return it to the pool. */
 export class BoundedClient extends pg.Client {
@@ -77,9 +72,9 @@ export function createDatabase<T>(options: {
   const pool = new pg.Pool({
     connectionString: url,
     max: poolMax,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    query_timeout: QUERY_TIMEOUT_MS,
-    statement_timeout: STATEMENT_TIMEOUT_MS,
+    connectionTimeoutMillis: DEADLINES_MS.databaseConnect,
+    query_timeout: DEADLINES_MS.databaseQuery,
+    statement_timeout: DEADLINES_MS.databaseStatement,
     idle_in_transaction_session_timeout: 10_000,
     application_name: `latchkey-${schema}`,
     options: `-c search_path=${schema}`,

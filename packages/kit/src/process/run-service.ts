@@ -5,7 +5,8 @@ import { waitForDatabase } from '../database/database-wait.ts';
 import { cachedReadiness, type ReadinessCheck } from '../http/cached-readiness.ts';
 import type { Logger } from '../log/logger.ts';
 import { checkRedisAccess } from '../redis/redis.ts';
-import { DEADLINE_MS_MAX, type RpcRoute } from '../rpc/route.ts';
+import { DEADLINES_MS } from '../rpc/deadlines.ts';
+import type { RpcRoute } from '../rpc/route.ts';
 import type { HttpRoute } from '../rpc/server/http-route.ts';
 import { type RpcServer, startRpcServer } from '../rpc/server/server.ts';
 import { openTelemetry, readTelemetryConfig } from '../telemetry/telemetry.ts';
@@ -30,7 +31,7 @@ export interface RpcService extends Service {
 type Create<C, S> = (config: C, tls: ServiceTls | undefined) => S;
 
 /** Longest time for an ordered stop of a service whose requests are all calls, in milliseconds. */
-const STOP_MS_MAX = DEADLINE_MS_MAX + 15_000;
+const STOP_MS_MAX = DEADLINES_MS.longest + 15_000;
 
 /**
  * The whole of a service's `main.ts`: settings, composition, server, signals. Wrong settings end

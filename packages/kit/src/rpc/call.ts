@@ -1,6 +1,7 @@
 import type { DescMessage, DescMethodUnary, MessageShape } from '@bufbuild/protobuf';
 import { Code, ConnectError, type UnaryResponse } from '@connectrpc/connect';
-import { DEADLINE_MS_MAX, MESSAGE_BYTES_MAX } from './route.ts';
+import { DEADLINES_MS } from './deadlines.ts';
+import { MESSAGE_BYTES_MAX } from './route.ts';
 
 /** Request headers as a plain record, or anything else that `Headers` accepts. */
 export type HeaderSource = ConstructorParameters<typeof Headers>[0];
@@ -24,7 +25,9 @@ export function endedBy({ reason }: AbortSignal): ConnectError {
 
 /** A client's deadline in milliseconds, limited to the maximum, which is also the default. */
 export function clientTimeoutMs(timeoutMs: number | undefined): number {
-  return timeoutMs === undefined || !(timeoutMs > 0) ? DEADLINE_MS_MAX : Math.min(Math.ceil(timeoutMs), DEADLINE_MS_MAX);
+  return timeoutMs === undefined || !(timeoutMs > 0)
+    ? DEADLINES_MS.longest
+    : Math.min(Math.ceil(timeoutMs), DEADLINES_MS.longest);
 }
 
 /** Milliseconds until a time of `performance.now()`; at least 1, since 0 means no deadline. */

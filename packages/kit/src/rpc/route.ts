@@ -27,9 +27,6 @@ export const NO_TRACE = '00-00000000000000000000000000000001-0000000000000001-00
 /** Largest request or response message, in bytes. */
 export const MESSAGE_BYTES_MAX = 1024 * 1024;
 
-/** Longest deadline that a server accepts, and its default, in milliseconds. */
-export const DEADLINE_MS_MAX = 60_000;
-
 /** True if a method changes nothing. */
 export const isRead = ({ idempotency }: DescMethod) => idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
 

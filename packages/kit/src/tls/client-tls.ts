@@ -2,15 +2,13 @@ import * as http from 'node:http';
 import * as https from 'node:https';
 import type { Socket } from 'node:net';
 import { buildConnector } from 'undici';
+import { DEADLINES_MS } from '../rpc/deadlines.ts';
 import type { ServiceTls } from './service-tls.ts';
-
-/** Longest wait for a connection, its handshake included, in milliseconds. */
-const CONNECT_TIMEOUT_MS = 2_000;
 
 /** Opens connections of an undici pool, each with the current certificate. */
 export function createConnector(tls: ServiceTls | undefined): buildConnector.connector {
   const connect = () =>
-    buildConnector({ timeout: CONNECT_TIMEOUT_MS, allowH2: false, ...(tls && { secureContext: tls.context }) });
+    buildConnector({ timeout: DEADLINES_MS.connect, allowH2: false, ...(tls && { secureContext: tls.context }) });
   let connector = connect();
   // A new connector has no TLS sessions of the old certificate to resume.
   tls?.onRenewal(() => {
@@ -36,7 +34,7 @@ export function request(url: URL | string, options: http.RequestOptions): http.C
   // Node's own time-outs also count what comes after the connection.
   return req.once('socket', (socket: Socket) => {
     if (!socket.connecting) return;
-    const timer = setTimeout(() => req.destroy(new Error('no connection in time')), CONNECT_TIMEOUT_MS);
+    const timer = setTimeout(() => req.destroy(new Error('no connection in time')), DEADLINES_MS.connect);
     const clear = () => clearTimeout(timer);
     socket.once(isSecure ? 'secureConnect' : 'connect', clear).once('close', clear);
   });

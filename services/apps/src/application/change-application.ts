@@ -1,6 +1,7 @@
 import type { Acting } from '@latchkey/audit/actor';
 import { type Changes, recordAudit } from '@latchkey/audit/record';
 import { runTransaction } from '@latchkey/audit/transaction';
+import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { parseId } from '@latchkey/kit/validation/id';
 import type { Kysely } from 'kysely';
 import type { AppsContext } from '../context.ts';
@@ -18,7 +19,7 @@ export const WRITES = {
   concurrencyPerKey: 1,
   size: Number.POSITIVE_INFINITY,
   sizePerKey: 200,
-  waitMs: 4_000,
+  waitMs: DEADLINES_MS.queue,
 };
 
 /** Names an application of an account, as a caller sent it. */

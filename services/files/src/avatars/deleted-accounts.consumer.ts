@@ -1,11 +1,11 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { createClient, type Transport } from '@connectrpc/connect';
 import type { Sweep } from '@latchkey/kit/sweeper/sweeper';
+import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import type { FilesContext } from '../context.ts';
 import { endAvatarsOf } from './avatar.store.ts';
 
-const TIMEOUT_MS = 2_000;
 /** For clocks that differ, and for deletions that took long to commit. */
 const OVERLAP_MS = 5 * 60_000;
 
@@ -26,7 +26,7 @@ export function createDeletedAccountsSweep(
     let afterAccountId = '';
     for (;;) {
       const request = { ...(since && { deletedSince: since }), afterAccountId };
-      const { accounts } = await identity.listDeletedAccounts(request, { timeoutMs: TIMEOUT_MS, signal });
+      const { accounts } = await identity.listDeletedAccounts(request, { timeoutMs: DEADLINES_MS.listDeletions, signal });
       const last = accounts.at(-1);
       if (!last || signal.aborted) break;
       const avatarCount = await endAvatarsOf(

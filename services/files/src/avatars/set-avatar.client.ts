@@ -2,11 +2,10 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { createClient, type Transport } from '@connectrpc/connect';
 import { ACTOR_HEADER } from '@latchkey/audit/actor';
 import { fromConnectError } from '@latchkey/kit/errors/errors';
+import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import type { SetAvatar } from './record-avatar.ts';
-
-const TIMEOUT_MS = 3_000;
 
 export function createSetAvatar(identityTransport: Transport): SetAvatar {
   const identity = createClient(AccountService, identityTransport);
@@ -15,7 +14,7 @@ export function createSetAvatar(identityTransport: Transport): SetAvatar {
     const headers = { ...(actor && { [ACTOR_HEADER]: actor }), ...(requestId && { [REQUEST_ID_HEADER]: requestId }) };
     const message = { accountId, avatarId: id, uploadedAt: timestampFromDate(createdAt), removed: state === 'removing' };
     try {
-      return (await identity.setAvatar(message, { headers, timeoutMs: TIMEOUT_MS })).avatarId;
+      return (await identity.setAvatar(message, { headers, timeoutMs: DEADLINES_MS.setAvatar })).avatarId;
     } catch (err) {
       throw fromConnectError(err) ?? err;
     }

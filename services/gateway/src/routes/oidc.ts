@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type DomainError, fromConnectError } from '@latchkey/kit/errors/errors';
+import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import {
   type FinishOidcResponse,
   OidcService,
@@ -27,8 +28,7 @@ const FOR_PEOPLE = new Set<DomainError['kind']>([
   'unknown',
 ]);
 
-/** For calls in which identity asks an issuer. Its own timeout is a little shorter. */
-const ISSUER_CALL = { timeoutMs: 16_000 };
+const ISSUER_CALL = { timeoutMs: DEADLINES_MS.gatewayIssuer };
 
 const answerPart = textUpTo(4_096).optional();
 const callbackQuery = z.object({

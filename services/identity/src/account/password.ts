@@ -1,4 +1,5 @@
 import { CallQueue, queueFull } from '@latchkey/kit/concurrency/call-queue';
+import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { hash, verify } from '@node-rs/argon2';
 
 /** OWASP's parameters for argon2id, this library's default algorithm: 19 MiB. */
@@ -7,10 +8,6 @@ const PARAMETERS = { memoryCost: 19_456, timeCost: 2, parallelism: 1, outputLen:
 /** Each occupies 19 MiB and a thread of the pool that also resolves host names. */
 const CONCURRENCY = 2;
 const WAITING_MAX = 200;
-/** Longest wait of a call, for all its passwords; the gateway waits 4.5 s for the response. */
-export const WAIT_MS = 2_500;
-/** Leaves time after the commit, when a call waits until cached principals expire. */
-export const WAIT_MS_WITHOUT_REDIS = 1_000;
 
 /** A hash that no password has; verifying against it takes as long as against any other. */
 const { memoryCost, timeCost, parallelism } = PARAMETERS;
@@ -30,7 +27,11 @@ export interface PasswordCall {
  * without an account, verifying takes as long.
  * @throws `queue_full` while `waitingMax` passwords wait, or after `waitMs`
  */
-export function createPasswords({ concurrency = CONCURRENCY, waitingMax = WAITING_MAX, waitMs = (): number => WAIT_MS } = {}) {
+export function createPasswords({
+  concurrency = CONCURRENCY,
+  waitingMax = WAITING_MAX,
+  waitMs = (): number => DEADLINES_MS.passwords,
+} = {}) {
   const createError = () => queueFull({ sizePerKey: waitingMax, waitMs: waitMs() });
   const size = concurrency + waitingMax;
   const limits = { concurrency, concurrencyPerKey: concurrency, size, sizePerKey: size, waitMs: Number.POSITIVE_INFINITY };

@@ -1,4 +1,5 @@
 import type { Logger } from '@latchkey/kit/log/logger';
+import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import type { FinishOidcRequest } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import * as client from 'openid-client';
 import { z } from 'zod';
@@ -9,9 +10,6 @@ import type { Flow } from './sealed.ts';
 
 /** Calls to all issuers in one process, divided equally, so that a slow issuer blocks no other. */
 const CALLS_MAX = 64;
-const CALL_TIMEOUT_MS = 4_000;
-/** Longest wait for discovery, or for all calls of a sign-in. The gateway waits a little longer. */
-const STEP_TIMEOUT_MS = 10_000;
 /** openid-client caches keys for 5 minutes. */
 const METADATA_LIFETIME_MS = 60 * 60_000;
 /** Longest time that an issuer's clock may be ahead. */
@@ -51,7 +49,7 @@ function createIssuer(settings: IssuerSettings, options: IssuerOptions, issuerFe
   let discovering: Promise<client.Configuration> | undefined;
   const discoverOnce = async () => {
     const untilMs = clock().getTime() + METADATA_LIFETIME_MS;
-    const config = await discover(settings, issuerFetch, options.callTimeoutMs ?? CALL_TIMEOUT_MS);
+    const config = await discover(settings, issuerFetch, options.callTimeoutMs ?? DEADLINES_MS.issuer);
     known = { config, untilMs };
     return config;
   };
@@ -150,6 +148,6 @@ async function redeem(config: client.Configuration, flow: Flow, { code, state, i
 
 async function withTimeout<T>(promise: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new IssuerError('the issuer took too long')), STEP_TIMEOUT_MS);
+  const timer = setTimeout(() => late.reject(new IssuerError('the issuer took too long')), DEADLINES_MS.issuerStep);
   return Promise.race([promise, late.promise]).finally(() => clearTimeout(timer));
 }

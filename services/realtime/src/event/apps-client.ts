@@ -1,5 +1,6 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { createClient, type Transport } from '@connectrpc/connect';
+import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
 import { ApplicationService, ApplicationStatus } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { type Frame, frameOf, type Snapshot } from '../frame/frame.ts';
@@ -18,10 +19,8 @@ export type AppsClient = ReturnType<typeof createAppsClient>;
 /** Events per page. Making frames of them blocks the event loop for half a millisecond. */
 export const PAGE_EVENTS = 100;
 
-const TIMEOUT_MS = 3_500;
-
 const callFor = (requestId?: string) => ({
-  timeoutMs: TIMEOUT_MS,
+  timeoutMs: DEADLINES_MS.apps,
   ...(requestId !== undefined && { headers: { [REQUEST_ID_HEADER]: requestId } }),
 });
 

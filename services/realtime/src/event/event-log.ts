@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { CallQueue } from '@latchkey/kit/concurrency/call-queue';
+import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { LRUCache } from 'lru-cache';
 import pLimit from 'p-limit';
 import type { Frame } from '../frame/frame.ts';
@@ -19,7 +20,7 @@ export interface LogRequest {
 type Page = readonly Frame[];
 
 /** Limits on reads for reconnecting clients, of which one application may have thousands. */
-const CLIENT_READS = { concurrency: 16, concurrencyPerKey: 2, size: 4_000, sizePerKey: 1_000, waitMs: 4_000 };
+const CLIENT_READS = { concurrency: 16, concurrencyPerKey: 2, size: 4_000, sizePerKey: 1_000, waitMs: DEADLINES_MS.queue };
 /** Lifetime of cached pages: events never change, but the log is trimmed. */
 const CACHE_MS = 1_000;
 const CACHE_BYTES_MAX = 16 * 1024 * 1024;

@@ -7,6 +7,7 @@ import { rateLimitHeaders } from '@latchkey/kit/http/rate-limit-headers';
 import { endWithEnvelope } from '@latchkey/kit/http/raw-error';
 import { requestIdOf } from '@latchkey/kit/http/request';
 import type { Logger } from '@latchkey/kit/log/logger';
+import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { inSpan } from '@latchkey/kit/telemetry/tracing';
 import pLimit from 'p-limit';
 import type { WebSocket, WebSocketServer } from 'ws';
@@ -45,9 +46,6 @@ interface Upgrade {
 /** Failures that do not count against the client. */
 const NOT_COUNTED: ReadonlySet<string> = new Set(['unavailable', 'rate_limited']);
 
-/** Time for calls of the apps service, in milliseconds; clients have a response within 5 s. */
-const ADMISSION_MS_MAX = 4_000;
-
 /** Handles upgrade requests: each becomes a live socket, or is rejected. */
 export class Upgrades {
   readonly #options: UpgradeOptions;
@@ -59,7 +57,7 @@ export class Upgrades {
 
   constructor(options: UpgradeOptions) {
     this.#options = options;
-    this.#keys = new KeyVerifier(options.apps, ADMISSION_MS_MAX);
+    this.#keys = new KeyVerifier(options.apps, DEADLINES_MS.queue);
     const { webSockets } = options;
     webSockets.on('headers', (headers, req) => headers.push(`X-Request-Id: ${this.#upgrades.get(req)?.requestId}`));
     webSockets.on('wsClientError', (_, __, req) => this.#reject(this.#upgrades.get(req) as Upgrade, errors.handshake_invalid()));
@@ -68,7 +66,7 @@ export class Upgrades {
   async handle(req: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
     socket.on('error', ignoreError);
     const network = networkOf(clientIp(req, this.#options.trust));
-    const deadline = performance.now() + ADMISSION_MS_MAX;
+    const deadline = performance.now() + DEADLINES_MS.queue;
     const upgrade: Upgrade = { req, socket, head, requestId: requestIdOf(req), network, deadline, releases: [] };
     this.#upgrades.set(req, upgrade);
     const { traceparent: link } = req.headers;

@@ -9,7 +9,7 @@ import { closeIdle, lingerOnClose } from '../../http/drain.ts';
 import { LingeringResponse } from '../../http/lingering-close.ts';
 import { secureServer, serverTlsOptions, whenUntrusted } from '../../tls/server-tls.ts';
 import type { ServiceTls } from '../../tls/service-tls.ts';
-import { DEADLINE_MS_MAX } from '../route.ts';
+import { DEADLINES_MS } from '../deadlines.ts';
 import type { ServerLimits } from './limits.ts';
 import type { LogRejection } from './rejection-log.ts';
 import { rejectUnknownMethod } from './send-response.ts';
@@ -26,7 +26,7 @@ const UNREAD = 'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Len
 const TIMEOUT_CHECK_INTERVAL_MS = 1_000;
 
 /** Silence on a connection with a request under way, in milliseconds; longer than any call. */
-const SILENCE_MS_MAX = DEADLINE_MS_MAX + 15_000;
+const SILENCE_MS_MAX = DEADLINES_MS.longest + 15_000;
 
 interface HttpListenerOptions {
   /** Runs before everything else; returns true for a request that it answered. */

@@ -1,4 +1,4 @@
-import { DEADLINE_MS_MAX } from '../route.ts';
+import { DEADLINES_MS } from '../deadlines.ts';
 
 export const SERVER_LIMITS = {
   /** Concurrent calls of all protocols; health checks and reflection are not counted. */
@@ -9,13 +9,13 @@ export const SERVER_LIMITS = {
   /** Time for the head of a request, and for the preface of an HTTP/2 session. */
   headMs: 10_000,
   /** Time for the body of a request, HTTP routes aside. */
-  bodyMs: DEADLINE_MS_MAX,
+  bodyMs: DEADLINES_MS.longest,
   /** Time for a health check without a credential; an unreachable database takes less to show. */
   openCallMs: 10_000,
   /** Time without a call after which an HTTP/2 session is closed. */
   idleMs: 5 * 60_000,
   /** Time for a call over HTTP/2: its deadline, and time to send the bytes. */
-  callMs: DEADLINE_MS_MAX + 60_000,
+  callMs: DEADLINES_MS.longest + 60_000,
 };
 
 export type ServerLimits = Readonly<typeof SERVER_LIMITS>;

@@ -8,10 +8,11 @@ import type { ReadinessCheck } from '../../http/cached-readiness.ts';
 import { ensureRequestId, limitBodyTime } from '../../http/request.ts';
 import type { Logger } from '../../log/logger.ts';
 import type { ServiceTls } from '../../tls/service-tls.ts';
+import { DEADLINES_MS } from '../deadlines.ts';
 import { type GrpcListener, listenForGrpc } from '../grpc/grpc-listener.ts';
 import { healthRoute } from '../grpc/health.ts';
 import { reflectionRoute } from '../grpc/reflection.ts';
-import { DEADLINE_MS_MAX, MESSAGE_BYTES_MAX, type RpcRoute } from '../route.ts';
+import { MESSAGE_BYTES_MAX, type RpcRoute } from '../route.ts';
 import { type CallCounter, createCallCounter } from './call-counter.ts';
 import { createCredentialGate, OPEN_MESSAGE_BYTES_MAX } from './credential-gate.ts';
 import { buildHttpServer } from './http-listener.ts';
@@ -90,7 +91,7 @@ export async function startRpcServer(options: RpcServerOptions) {
     limitBodyTime(req, res, limits.bodyMs);
     return !gate.admit(req, res) || answerUnary(req, res);
   };
-  const requestTimeoutMs = options.httpRoutes ? HTTP_REQUEST_MS_MAX : DEADLINE_MS_MAX;
+  const requestTimeoutMs = options.httpRoutes ? HTTP_REQUEST_MS_MAX : DEADLINES_MS.longest;
   const app = await buildHttpServer({ front, connect, checkReady, requestTimeoutMs, limits, tls, logRejectedPeer });
   await app.listen({ host, port: options.port });
   const adapter = connectNodeAdapter({

@@ -8,7 +8,8 @@ import { BATCH_TYPE, type BatchPart, decodeBatch, encodeBatch } from '../batch.t
 import { runCall, tooLarge } from '../call.ts';
 import type { CallFacts, ResponseFacts } from '../client/batched-calls.ts';
 import { MESSAGE_TYPE } from '../client/read-response.ts';
-import { DEADLINE_MS_MAX, MESSAGE_BYTES_MAX, REQUEST_ID_HEADER } from '../route.ts';
+import { DEADLINES_MS } from '../deadlines.ts';
+import { MESSAGE_BYTES_MAX, REQUEST_ID_HEADER } from '../route.ts';
 import type { CallCounter } from './call-counter.ts';
 import { encodeMessage, send, sendError, sendMessage } from './send-response.ts';
 import { UnaryContext } from './unary-context.ts';
@@ -75,7 +76,7 @@ async function answerBatch(
   });
   const parts = parseBatch(await readBody(req)).map(({ facts: { headers, timeoutMs }, message }) => {
     ensureRequestId({ headers });
-    const context = new UnaryContext(bound.method, req.url as string, headers, Math.min(timeoutMs, DEADLINE_MS_MAX));
+    const context = new UnaryContext(bound.method, req.url as string, headers, Math.min(timeoutMs, DEADLINES_MS.longest));
     contexts.push(context);
     const requestId = headers[REQUEST_ID_HEADER] ?? '';
     return answerPart(calls, bound, context, message, requestId).catch((err: unknown) => ({
@@ -131,11 +132,11 @@ function hasValidTypes({ headers, timeoutMs }: CallFacts): boolean {
 
 /** The caller's deadline in milliseconds, at most what a server allows. */
 function parseTimeout(value: string | string[] | undefined): number {
-  if (value === undefined) return DEADLINE_MS_MAX;
+  if (value === undefined) return DEADLINES_MS.longest;
   if (typeof value !== 'string' || !/^\d{1,10}$/.test(value)) {
     throw new ConnectError('connect-timeout-ms must be up to ten digits', Code.InvalidArgument);
   }
-  return Math.min(Number(value), DEADLINE_MS_MAX);
+  return Math.min(Number(value), DEADLINES_MS.longest);
 }
 
 /** Reads the whole body, and stores none of it beyond the limit. */

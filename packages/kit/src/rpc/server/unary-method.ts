@@ -6,8 +6,9 @@ import { createLineLog, type Logger } from '../../log/logger.ts';
 import { onBehalfOf } from '../../log/request-context.ts';
 import { activeTracer, type Span, type Tracer } from '../../telemetry/tracing.ts';
 import { endedBy, runCall, timeLeftMs } from '../call.ts';
+import { DEADLINES_MS } from '../deadlines.ts';
 import { callTimer, observed, rpcServed, rpcSpan } from '../observe.ts';
-import { DEADLINE_MS_MAX, isRead, methodPath, NO_TRACE, REQUEST_ID_HEADER, type RpcRoute, TRACEPARENT_HEADER } from '../route.ts';
+import { isRead, methodPath, NO_TRACE, REQUEST_ID_HEADER, type RpcRoute, TRACEPARENT_HEADER } from '../route.ts';
 import type { CallCounter } from './call-counter.ts';
 
 type Handler = (input: Message, context: HandlerContext) => Promise<MessageInitShape<DescMessage>>;
@@ -92,7 +93,7 @@ function startSpan(tracer: Tracer, method: DescMethodUnary, header: Headers, isD
 export function registerMethods(router: ConnectRouter, methods: ReadonlyMap<string, UnaryMethod>, calls: CallCounter): void {
   for (const { method, invoke } of methods.values()) {
     router.rpc(method, (input: Message, context: HandlerContext) => {
-      const timeoutMs = Math.min(context.timeoutMs() ?? DEADLINE_MS_MAX, DEADLINE_MS_MAX);
+      const timeoutMs = Math.min(context.timeoutMs() ?? DEADLINES_MS.longest, DEADLINES_MS.longest);
       const deadlineAt = performance.now() + timeoutMs;
       const call = new AbortController();
       const bounded = { ...context, signal: call.signal, timeoutMs: () => timeLeftMs(deadlineAt) };
