@@ -16,12 +16,7 @@ export type EventBody = Exclude<NonNullable<MessageInitShape<typeof ApplicationE
 /** The event that live clients are not notified of; it has no `sequence`. */
 const INTERNAL_EVENT: EventBody['case'] = 'runtimeKeyRotated';
 
-/**
- * Adds an event to the log. Its `sequence` is the application's next: the caller stores it as
- * `last_sequence`, in the same transaction.
- *
- * @param application the application before the change, whose row is locked
- */
+/** Adds an event of an application, whose row is locked, to the log. */
 export async function logEvent(
   tx: Kysely<AppsDatabase>,
   application: ApplicationRow,
@@ -32,16 +27,16 @@ export async function logEvent(
   const message = create(ApplicationEventSchema, { event });
   const origin = currentOrigin();
   const json = toJson(ApplicationEventSchema, message, { useProtoFieldName: true }) as Record<string, JsonValue>;
-  await insertEvent(tx, {
+  const row = {
     id: newId(),
     application_id: application.id,
     account_id: application.account_id,
-    sequence: event.case === INTERNAL_EVENT ? null : Number(application.last_sequence) + 1,
     type,
     data: JSON.stringify(json[type]),
     created_at: now,
     call_origin: origin && JSON.stringify(origin),
-  });
+  };
+  await insertEvent(tx, row, event.case !== INTERNAL_EVENT);
 }
 
 /**
