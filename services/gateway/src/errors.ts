@@ -22,6 +22,7 @@ export const errors = defineErrors({
     rule: 'must be identity or absent',
   },
   route_not_found: { kind: 'not_found', message: 'Not found' },
+  application_not_found: { kind: 'not_found', message: 'Not found' },
   method_not_allowed: { kind: 'method_not_allowed', message: 'The method is not allowed here' },
   credential_missing: {
     kind: 'unauthenticated',

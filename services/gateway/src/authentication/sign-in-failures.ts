@@ -126,7 +126,7 @@ function digest(text: string): string {
 }
 
 /** {@link SignInFailures.count} for a change that needs the password of the account. */
-export async function verifyOwnPassword<T>(
+export async function countPasswordFailures<T>(
   { clients, signInFailures }: { readonly clients: Pick<Clients, 'accounts'>; readonly signInFailures: SignInFailures },
   { accountId, clientIp }: { readonly accountId: string; readonly clientIp: string },
   change: () => Promise<T>,

@@ -111,7 +111,10 @@ describe('a cached principal', () => {
   it('is confirmed and counted in the same round trip while its epoch is current', async () => {
     const { limiter, recall } = await setUp('known');
     const first = { allowed: true, remaining: 2 };
-    expect(await limiter.admit(ofIp(), ...recall)).toMatchObject([first, { allowed: true, remaining: 1, limit: PRINCIPAL }]);
+    expect(await limiter.hitAndRecall(ofIp(), ...recall)).toMatchObject([
+      first,
+      { allowed: true, remaining: 1, limit: PRINCIPAL },
+    ]);
   });
 
   it.each([
@@ -120,7 +123,7 @@ describe('a cached principal', () => {
     ['is empty', ''],
   ])('is neither confirmed nor counted if its epoch %s', async (_what, epoch) => {
     const { limiter, recall } = await setUp(epoch);
-    expect(await limiter.admit(ofIp(), ...recall)).toEqual([expect.objectContaining({ remaining: 2 })]);
+    expect(await limiter.hitAndRecall(ofIp(), ...recall)).toEqual([expect.objectContaining({ remaining: 2 })]);
     expect((await limiter.hit(recall[2])).remaining).toBe(1);
   });
 
@@ -128,7 +131,7 @@ describe('a cached principal', () => {
     const { limiter, recall } = await setUp('known');
     const first = ofIp();
     for (let i = 0; i < 3; i += 1) await limiter.hit(first);
-    expect(await limiter.admit(first, ...recall)).toEqual([expect.objectContaining({ allowed: false })]);
+    expect(await limiter.hitAndRecall(first, ...recall)).toEqual([expect.objectContaining({ allowed: false })]);
     expect((await limiter.hit(recall[2])).remaining).toBe(1);
   });
 
@@ -138,9 +141,9 @@ describe('a cached principal', () => {
     const epochKey = `epoch:${subject()}`;
     await redis.set(epochKey, 'known');
     const recall = [epochKey, 'known', ofPrincipal()] as const;
-    expect(await limiter.admit(ofIp(), ...recall)).toHaveLength(2);
+    expect(await limiter.hitAndRecall(ofIp(), ...recall)).toHaveLength(2);
     proxy.freeze();
-    for (let i = 0; i < 2; i += 1) expect(await limiter.admit(ofIp(), ...recall)).toHaveLength(1);
+    for (let i = 0; i < 2; i += 1) expect(await limiter.hitAndRecall(ofIp(), ...recall)).toHaveLength(1);
   });
 });
 

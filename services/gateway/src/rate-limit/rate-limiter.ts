@@ -39,7 +39,7 @@ return {hit(KEYS[1], ARGV[1])}`;
  * window and maximum of the first, expected epoch, window of the last. Results of each: count and
  * milliseconds left of the first, then of the last, or -1 if rejected or of another epoch.
  */
-const ADMIT_SCRIPT = `${HIT_FUNCTION}
+const HIT_AND_RECALL_SCRIPT = `${HIT_FUNCTION}
 local results = {}
 for request = 0, #KEYS / 3 - 1 do
   local key, arg, result = request * 3, request * 4, request * 4
@@ -63,7 +63,7 @@ const BATCH_MAX = 64;
 
 interface ScriptedRedis extends Redis {
   latchkeyHit(key: string, windowMs: number): Promise<[number, number]>;
-  latchkeyAdmit(keys: number, ...args: Array<string | number>): Promise<number[]>;
+  latchkeyHitAndRecall(keys: number, ...args: Array<string | number>): Promise<number[]>;
   latchkeyRefund(key: string): Promise<number>;
 }
 
@@ -85,7 +85,7 @@ export class RateLimiter {
 
   constructor(redis: Redis, logger: Logger) {
     redis.defineCommand('latchkeyHit', { lua: HIT_SCRIPT, numberOfKeys: 1 });
-    redis.defineCommand('latchkeyAdmit', { lua: ADMIT_SCRIPT });
+    redis.defineCommand('latchkeyHitAndRecall', { lua: HIT_AND_RECALL_SCRIPT });
     redis.defineCommand('latchkeyRefund', { lua: REFUND_SCRIPT, numberOfKeys: 1 });
     this.#redis = redis as ScriptedRedis;
     this.#logger = logger;
@@ -96,7 +96,12 @@ export class RateLimiter {
    *
    * @returns the second state is undefined if the principal must be authenticated again
    */
-  async admit(first: Count, epochKey: string, epoch: string, principal: Count): Promise<readonly [LimitState, LimitState?]> {
+  async hitAndRecall(
+    first: Count,
+    epochKey: string,
+    epoch: string,
+    principal: Count,
+  ): Promise<readonly [LimitState, LimitState?]> {
     const batch = this.#openBatch();
     batch.keys.push(keyOf(first), epochKey, keyOf(principal));
     batch.args.push(first.limit.windowMs, first.limit.max, epoch, principal.limit.windowMs);
@@ -133,7 +138,7 @@ export class RateLimiter {
     if (this.#batch !== batch) return;
     this.#batch = undefined;
     const { keys, args, results } = batch;
-    results.resolve(this.#ask((redis) => redis.latchkeyAdmit(keys.length, ...keys, ...args)));
+    results.resolve(this.#ask((redis) => redis.latchkeyHitAndRecall(keys.length, ...keys, ...args)));
   }
 
   /** Undefined if Redis cannot be asked. */

@@ -1,6 +1,6 @@
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { z } from 'zod';
-import { verifyOwnPassword } from '../authentication/sign-in-failures.ts';
+import { countPasswordFailures } from '../authentication/sign-in-failures.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { ownerProof } from '../routing/schemas.ts';
 
@@ -23,7 +23,7 @@ export function accountRoutes(context: RouteContext) {
       message: 'Account deleted.',
       handle: async ({ principal: { accountId, credentialId: sessionId }, body: { password = '', code }, clientIp, reply }) => {
         const request = { accountId, sessionId, password, ...(code !== undefined && { code }) };
-        await verifyOwnPassword(context, { accountId, clientIp }, () => clients.accounts.deleteAccount(request));
+        await countPasswordFailures(context, { accountId, clientIp }, () => clients.accounts.deleteAccount(request));
         cookies.clear(reply, 'session');
       },
     }),

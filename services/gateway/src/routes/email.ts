@@ -1,6 +1,6 @@
 import { CredentialService } from '@latchkey/proto/latchkey/identity/v1/credential_pb';
 import { z } from 'zod';
-import { verifyOwnPassword } from '../authentication/sign-in-failures.ts';
+import { countPasswordFailures } from '../authentication/sign-in-failures.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { emailText, ownerProof } from '../routing/schemas.ts';
 import { EXAMPLE_TOKEN, linkTokenText } from './password.ts';
@@ -29,7 +29,7 @@ export function emailRoutes(context: RouteContext) {
       handle: async ({ principal, body: { email, password = '', code }, clientIp }) => {
         const { accountId, credentialId: sessionId } = principal;
         const request = { accountId, sessionId, email, password, ...(code !== undefined && { code }) };
-        await verifyOwnPassword(context, { accountId, clientIp }, () => credentials.startEmailChange(request));
+        await countPasswordFailures(context, { accountId, clientIp }, () => credentials.startEmailChange(request));
       },
     }),
     defineRoute('POST /api/v1/auth/email/confirm', 'session', {

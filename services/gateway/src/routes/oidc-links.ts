@@ -1,7 +1,7 @@
 import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { z } from 'zod';
 import { OIDC_PATH } from '../authentication/cookies.ts';
-import { verifyOwnPassword } from '../authentication/sign-in-failures.ts';
+import { countPasswordFailures } from '../authentication/sign-in-failures.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { issuerName, nonEmptyText, ownerProof, textUpTo, timestamp, toIso } from '../routing/schemas.ts';
 import { startFlow } from './oidc.ts';
@@ -46,7 +46,7 @@ export function oidcLinkRoutes(context: RouteContext) {
       handle: async ({ principal, body: { issuer, password = '', code }, clientIp, reply }) => {
         const { accountId, credentialId: sessionId } = principal;
         const request = { issuer, linkAccountId: accountId, sessionId, password, ...(code !== undefined && { code }) };
-        return { url: await verifyOwnPassword(context, { accountId, clientIp }, () => startFlow(context, reply, request)) };
+        return { url: await countPasswordFailures(context, { accountId, clientIp }, () => startFlow(context, reply, request)) };
       },
     }),
     defineRoute(`GET ${OIDC_PATH}/links`, 'session', {
@@ -78,7 +78,7 @@ export function oidcLinkRoutes(context: RouteContext) {
         const { accountId, credentialId: sessionId } = principal;
         const named = { accountId, issuer, ...(subject !== undefined && { subject }) };
         const request = { ...named, sessionId, password, ...(code !== undefined && { code }) };
-        const { removed } = await verifyOwnPassword(context, { accountId, clientIp }, () => clients.oidc.unlinkOidc(request));
+        const { removed } = await countPasswordFailures(context, { accountId, clientIp }, () => clients.oidc.unlinkOidc(request));
         return { removed };
       },
     }),

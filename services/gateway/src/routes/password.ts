@@ -1,6 +1,6 @@
 import { CredentialService } from '@latchkey/proto/latchkey/identity/v1/credential_pb';
 import { z } from 'zod';
-import { verifyOwnPassword } from '../authentication/sign-in-failures.ts';
+import { countPasswordFailures } from '../authentication/sign-in-failures.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { emailText, newPassword, ownerProof, textUpTo } from '../routing/schemas.ts';
 
@@ -32,7 +32,7 @@ export function passwordRoutes(context: RouteContext) {
       handle: async ({ principal, body: { password = '', newPassword, code }, clientIp }) => {
         const { accountId, credentialId: sessionId } = principal;
         const request = { accountId, sessionId, password, newPassword, ...(code !== undefined && { code }) };
-        await verifyOwnPassword(context, { accountId, clientIp }, () => credentials.changePassword(request));
+        await countPasswordFailures(context, { accountId, clientIp }, () => credentials.changePassword(request));
       },
     }),
     defineRoute('POST /api/v1/auth/password/forgot', 'public', {

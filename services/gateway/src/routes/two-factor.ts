@@ -1,6 +1,6 @@
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { z } from 'zod';
-import { verifyOwnPassword } from '../authentication/sign-in-failures.ts';
+import { countPasswordFailures } from '../authentication/sign-in-failures.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { textUpTo, twoFactorCode } from '../routing/schemas.ts';
 
@@ -57,7 +57,7 @@ export function twoFactorRoutes(context: RouteContext) {
       message: 'Two-factor authentication disabled.',
       handle: async ({ principal: { accountId, credentialId: sessionId }, body: { password = '', code }, clientIp }) => {
         const request = { accountId, sessionId, password, code };
-        await verifyOwnPassword(context, { accountId, clientIp }, () => twoFactor.disableTwoFactor(request));
+        await countPasswordFailures(context, { accountId, clientIp }, () => twoFactor.disableTwoFactor(request));
       },
     }),
   ];

@@ -12,19 +12,19 @@ export interface ApplicationRef {
  * Checks an application id against the principal. For other applications, a restricted key gets 403
  * if the account owns them, else 404. The called service checks the ownership for other principals.
  *
- * @throws `route_not_found`, `application_forbidden`
+ * @throws `application_not_found`, `application_forbidden`
  */
 export async function resolveApplication(clients: Clients, principal: Principal, idText: string): Promise<ApplicationRef> {
   const applicationId = parseId(idText);
-  if (applicationId === undefined) throw errors.route_not_found();
+  if (applicationId === undefined) throw errors.application_not_found();
   const ref = { accountId: principal.accountId, applicationId };
   if (principal.allApplications || principal.applicationIds.has(applicationId)) return ref;
   await checkOwned(clients, ref);
   throw errors.application_forbidden();
 }
 
-/** Throws `route_not_found` for another account's application, before checks without a call. */
+/** Throws `application_not_found` for another account's application, before checks without a call. */
 export async function checkOwned({ applications }: Clients, { accountId, applicationId }: ApplicationRef): Promise<void> {
   const owned = await applications.findOwnedApplications({ accountId, applicationIds: [applicationId] });
-  if (owned.applicationIds.length === 0) throw errors.route_not_found();
+  if (owned.applicationIds.length === 0) throw errors.application_not_found();
 }

@@ -76,7 +76,7 @@ export class Gate {
     if (recalled) {
       const { epochKey, epoch, principal } = recalled;
       const count = { limit: limits.principal, subject: principal.credentialId };
-      const [first, counted] = await limiter.admit(this.#ipCount(clientIp), epochKey, epoch, count);
+      const [first, counted] = await limiter.hitAndRecall(this.#ipCount(clientIp), epochKey, epoch, count);
       if (!first.allowed) return { principal: undefined, limitState: first };
       if (counted) return { principal, limitState: tighter(first, counted) };
       return this.#authenticate(given, request, clientIp, first);

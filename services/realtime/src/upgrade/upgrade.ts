@@ -72,7 +72,7 @@ export class Upgrades {
     const { traceparent: link } = req.headers;
     const span = { name: `GET ${REALTIME_PATH}`, kind: 'server', link: typeof link === 'string' ? link : undefined } as const;
     try {
-      const verified = await inSpan(span, () => this.#admit(upgrade));
+      const verified = await inSpan(span, () => this.#verify(upgrade));
       const planned = this.#options.hubs.planStart(verified.holder, readLastEventId(req), upgrade.requestId);
       const start = await beforeDeadline(deadline, planned);
       await this.#turn(() => nextTurn());
@@ -82,7 +82,7 @@ export class Upgrades {
     }
   }
 
-  async #admit({ req, network, requestId, deadline, releases }: Upgrade): Promise<VerifiedKey> {
+  async #verify({ req, network, requestId, deadline, releases }: Upgrade): Promise<VerifiedKey> {
     const { quota, rejections, isStopping } = this.#options;
     if (isStopping()) throw errors.node_stopping();
     checkRequest(req);

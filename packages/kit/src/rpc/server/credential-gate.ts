@@ -42,7 +42,7 @@ export function createCredentialGate(
     logRejection(socket?.remoteAddress);
     return false;
   };
-  const admitOpen = (req: Request, res: Response) => {
+  const authorizeOpen = (req: Request, res: Response) => {
     const network = networkOf(canonicalIp(req.socket?.remoteAddress));
     const release = openCalls.isReached() ? undefined : openCallsOfNetwork.acquire(network);
     if (!release) {
@@ -62,11 +62,11 @@ export function createCredentialGate(
     /** True if a request presents a valid credential; one that does not is counted and logged. */
     hasCredential,
     /** True if a request may go on to the router; otherwise it has been answered. */
-    admit(req: Request, res: Response): boolean {
+    authorize(req: Request, res: Response): boolean {
       // Routers also accept other spellings of a path, which need a credential too.
       const path = req.url?.split('?', 1)[0] as string;
       if (PROBES.has(path)) return true;
-      if (path === HEALTH_CHECK && req.headers.authorization === undefined) return admitOpen(req, res);
+      if (path === HEALTH_CHECK && req.headers.authorization === undefined) return authorizeOpen(req, res);
       if (methods.has(path) ? hasCredential(req) : isValid(req.headers.authorization)) return true;
       if (methods.has(path)) sendRejection(req, res, unauthenticated());
       else rejectUnknownMethod(req, res);

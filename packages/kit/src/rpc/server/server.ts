@@ -89,7 +89,7 @@ export async function startRpcServer(options: RpcServerOptions) {
     ensureRequestId(req);
     if (answerHttp(req, res)) return true;
     limitBodyTime(req, res, limits.bodyMs);
-    return !gate.admit(req, res) || answerUnary(req, res);
+    return !gate.authorize(req, res) || answerUnary(req, res);
   };
   const requestTimeoutMs = options.httpRoutes ? HTTP_REQUEST_MS_MAX : DEADLINES_MS.longest;
   const app = await buildHttpServer({ front, connect, checkReady, requestTimeoutMs, limits, tls, logRejectedPeer });
@@ -100,7 +100,7 @@ export async function startRpcServer(options: RpcServerOptions) {
   });
   const answerGrpc: Parameters<typeof listenForGrpc>[0] = (req, res) => {
     ensureRequestId(req);
-    if (gate.admit(req, res)) adapter(req, res);
+    if (gate.authorize(req, res)) adapter(req, res);
   };
   const grpcOptions = { host, port: options.grpcPort, tls, limits, logRejectedPeer };
   const grpc = await listenForGrpc(answerGrpc, grpcOptions).catch((err: unknown) => app.close().then(() => Promise.reject(err)));
