@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { activeTracer } from '../telemetry/tracing.ts';
 
 /** The request that a job or a row belongs to, in a form that is stored with it. */
-export interface CallOrigin {
+export interface CallContext {
   readonly requestId?: string;
   readonly traceparent?: string;
 }
@@ -21,7 +21,7 @@ export function lineFacts(): object | undefined {
 }
 
 /** The current request; undefined outside of any. */
-export function currentOrigin(): CallOrigin | undefined {
+export function currentContext(): CallContext | undefined {
   const requestId = requestIds.getStore();
   const traceparent = activeTracer()?.traceparent();
   if (requestId === undefined && traceparent === undefined) return undefined;

@@ -1,4 +1,4 @@
-import type { CallOrigin } from '../log/request-context.ts';
+import type { CallContext } from '../log/request-context.ts';
 
 export const QUEUE_PREFIX = 'latchkey:queue';
 
@@ -10,7 +10,7 @@ export interface QueueJob {
   /** Jobs without a priority come first, then the smallest; equal ones in their order. */
   readonly priority?: number;
   /** The request that the job belongs to; the current one unless set. */
-  readonly origin?: CallOrigin | undefined;
+  readonly context?: CallContext | undefined;
 }
 
 /** A job is tried 10 times in nine minutes, with waits of about 1 s, 2 s, 4 s … 256 s. */
@@ -22,7 +22,8 @@ export const JOB_OPTIONS = {
   stackTraceLimit: 1,
 };
 
-export const ORIGIN_PROPERTY = '$origin';
+/** As earlier releases store it. */
+export const CONTEXT_PROPERTY = '$origin';
 
 export const spanAttributes = (queue: string, operation: 'send' | 'process') => ({
   'messaging.system': 'bullmq',

@@ -1,10 +1,10 @@
 import { Queue } from 'bullmq';
 import type { Logger } from '../log/logger.ts';
-import { currentOrigin } from '../log/request-context.ts';
+import { currentContext } from '../log/request-context.ts';
 import { connectInBackground, createFailFastRedis, type Redis } from '../redis/redis.ts';
 import { Gauge, watchProbe } from '../telemetry/metrics.ts';
 import { activeTracer, formatTraceparent } from '../telemetry/tracing.ts';
-import { JOB_OPTIONS, ORIGIN_PROPERTY, QUEUE_PREFIX, type QueueJob, spanAttributes } from './job.ts';
+import { CONTEXT_PROPERTY, JOB_OPTIONS, QUEUE_PREFIX, type QueueJob, spanAttributes } from './job.ts';
 
 export type QueueProducer = ReturnType<typeof createQueueProducer>;
 
@@ -72,10 +72,10 @@ function openQueue(queueName: string, connection: Redis): Queue {
 
 async function addTraced(queue: Queue, jobs: readonly QueueJob[]): Promise<void> {
   const attributes = spanAttributes(queue.name, 'send');
-  const sent = jobs.map(({ id, name, data, priority, origin = currentOrigin() }) => {
-    const parent = origin?.traceparent;
+  const sent = jobs.map(({ id, name, data, priority, context = currentContext() }) => {
+    const parent = context?.traceparent;
     const span = parent && activeTracer()?.start({ name: `send ${queue.name}`, kind: 'producer', parent, attributes });
-    const packed = origin && { [ORIGIN_PROPERTY]: { ...origin, ...(span && { traceparent: formatTraceparent(span) }) } };
+    const packed = context && { [CONTEXT_PROPERTY]: { ...context, ...(span && { traceparent: formatTraceparent(span) }) } };
     return { span, job: { name, data: { ...data, ...packed }, opts: { jobId: id, ...(priority && { priority }) } } };
   });
   try {

@@ -56,19 +56,19 @@ describe('a worker', () => {
   });
 
   it('runs a job in the context of the request that added it', async () => {
-    const origins: unknown[] = [];
+    const contexts: unknown[] = [];
     const { lines } = work(url, {
       concurrency: 1,
-      async handle({ origin }) {
-        origins.push(origin);
+      async handle({ context }) {
+        contexts.push(context);
         throw new Error('not yet');
       },
     });
     await onBehalfOf('request-1', () => add('b-1'));
-    await onBehalfOf('request-1', () => add({ ...job('b-2'), origin: { requestId: 'request-2' } }));
+    await onBehalfOf('request-1', () => add({ ...job('b-2'), context: { requestId: 'request-2' } }));
     await add('b-3');
     await eventually(() => expect(lines).toHaveLength(3));
-    expect(origins).toEqual([{ requestId: 'request-1' }, { requestId: 'request-2' }, undefined]);
+    expect(contexts).toEqual([{ requestId: 'request-1' }, { requestId: 'request-2' }, undefined]);
     expect(lines.map(({ requestId }) => requestId)).toEqual(['request-1', 'request-2', undefined]);
   });
 

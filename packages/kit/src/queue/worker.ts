@@ -1,11 +1,12 @@
 import { type Job, Worker } from 'bullmq';
 import { within } from '../concurrency/within.ts';
 import type { Logger } from '../log/logger.ts';
-import { type CallOrigin, onBehalfOf } from '../log/request-context.ts';
+import { type CallContext, onBehalfOf } from '../log/request-context.ts';
+import { within } from '../process/within.ts';
 import { createWorkerConnection } from '../redis/redis.ts';
 import { Counter, Histogram } from '../telemetry/metrics.ts';
 import { inSpan } from '../telemetry/tracing.ts';
-import { ORIGIN_PROPERTY, QUEUE_PREFIX, type QueueJob, spanAttributes } from './job.ts';
+import { CONTEXT_PROPERTY, QUEUE_PREFIX, type QueueJob, spanAttributes } from './job.ts';
 
 export interface QueueWorkerOptions {
   readonly url: string;
@@ -112,13 +113,13 @@ function startWorker(options: QueueWorkerOptions): () => Promise<void> {
 }
 
 function unpackJob({ id = '', name, data: packed }: Job): QueueJob {
-  const { [ORIGIN_PROPERTY]: origin, ...data } = packed as Record<string, unknown>;
-  return { id, name, data, origin: origin as CallOrigin | undefined };
+  const { [CONTEXT_PROPERTY]: context, ...data } = packed as Record<string, unknown>;
+  return { id, name, data, context: context as CallContext | undefined };
 }
 
 /** Processes a job in the context of the request that it was added for. */
 async function runJob(queue: string, job: QueueJob, handle: QueueWorkerOptions['handle']): Promise<void> {
-  const { requestId = '', traceparent: parent } = job.origin ?? {};
+  const { requestId = '', traceparent: parent } = job.context ?? {};
   const startedAt = performance.now();
   const span = { name: `process ${queue}`, kind: 'consumer', parent, attributes: spanAttributes(queue, 'process') } as const;
   let outcome = 'failed';
@@ -140,7 +141,7 @@ function logFailures(worker: Worker, logger: Logger, isDown: () => boolean): voi
   });
   worker.on('failed', (job, err) => {
     if (!job) return;
-    const requestId = unpackJob(job).origin?.requestId;
+    const requestId = unpackJob(job).context?.requestId;
     const facts = { requestId, err, jobId: job.id, job: job.name, attempt: job.attemptsMade };
     if (job.finishedOn !== undefined) {
       jobsGivenUp.add(1, worker.name);

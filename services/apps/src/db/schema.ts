@@ -1,4 +1,4 @@
-import type { CallOrigin } from '@latchkey/kit/log/request-context';
+import type { CallContext } from '@latchkey/kit/log/request-context';
 import type { ColumnType, Generated, Selectable } from 'kysely';
 
 /** The settings of an application. Each column has the name of its field in the protocol. */
@@ -42,7 +42,7 @@ export interface ApplicationEventTable {
   /** Time when its jobs were in all queues that need it; null before. */
   delivered_at: ColumnType<Date | null, never, Date>;
   /** The request that it came from, for the logs and traces of its consumers. */
-  call_origin: ColumnType<CallOrigin | null, string | null | undefined, never>;
+  call_origin: ColumnType<CallContext | null, string | null | undefined, never>;
 }
 
 export interface AppsDatabase {

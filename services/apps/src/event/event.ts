@@ -1,5 +1,5 @@
 import { create, fromJson, type JsonValue, type MessageInitShape, toJson } from '@bufbuild/protobuf';
-import { currentOrigin } from '@latchkey/kit/log/request-context';
+import { currentContext } from '@latchkey/kit/log/request-context';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import type { Kysely } from 'kysely';
@@ -25,7 +25,7 @@ export async function logEvent(
 ): Promise<void> {
   const type = ApplicationEventSchema.field[event.case].name;
   const message = create(ApplicationEventSchema, { event });
-  const origin = currentOrigin();
+  const context = currentContext();
   const json = toJson(ApplicationEventSchema, message, { useProtoFieldName: true }) as Record<string, JsonValue>;
   const row = {
     id: newId(),
@@ -34,7 +34,7 @@ export async function logEvent(
     type,
     data: JSON.stringify(json[type]),
     created_at: now,
-    call_origin: origin && JSON.stringify(origin),
+    call_origin: context && JSON.stringify(context),
   };
   await insertEvent(tx, row, event.case !== INTERNAL_EVENT);
 }

@@ -89,7 +89,7 @@ function toJob(row: EventRow): QueueJob {
       createdAt: row.created_at.toISOString(),
     },
     // Undefined would mean the request that happens to run now.
-    origin: row.call_origin ?? undefined,
+    context: row.call_origin ?? undefined,
   };
 }
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import type { Principal } from './credential.ts';
-import { checkCsrfToken, checkNavigation, checkOrigin, isStateChanging } from './csrf.ts';
+import { checkCsrfToken, checkNavigation, checkWebOrigin, isStateChanging } from './csrf.ts';
 
 const PUBLIC = 'https://panel.example.com';
 const REJECTED = expect.objectContaining({ reason: 'csrf_invalid', httpStatus: 403, code: 'csrf_invalid' });
@@ -18,7 +18,7 @@ function outcome(check: (req: IncomingMessage) => void, headers: Record<string, 
 
 describe('a request', () => {
   const check = (origin: string | undefined, host: string | undefined, scheme: string) =>
-    outcome((req) => checkOrigin(req, PUBLIC, scheme), { origin, host });
+    outcome((req) => checkWebOrigin(req, PUBLIC, scheme), { origin, host });
 
   it.each([
     ['no page', undefined, 'gateway:8080', 'http'],

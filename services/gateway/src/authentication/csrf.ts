@@ -17,7 +17,7 @@ export function isStateChanging(method: string | undefined): boolean {
  *
  * @param scheme of the request: `http` unless a trusted proxy says otherwise
  */
-export function checkOrigin(req: IncomingMessage, publicOrigin: string, scheme: string): void {
+export function checkWebOrigin(req: IncomingMessage, publicOrigin: string, scheme: string): void {
   const { origin, host = '' } = req.headers;
   if (origin === undefined) return;
   const given = origin.toLowerCase();

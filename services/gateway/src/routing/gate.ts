@@ -2,7 +2,7 @@ import { networkOf } from '@latchkey/kit/http/client-ip';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Authenticator } from '../authentication/authenticator.ts';
 import { type GivenCredential, type Principal, readCredential, readUserAgent } from '../authentication/credential.ts';
-import { checkCsrfToken, checkOrigin, isStateChanging } from '../authentication/csrf.ts';
+import { checkCsrfToken, checkWebOrigin, isStateChanging } from '../authentication/csrf.ts';
 import { errors } from '../errors.ts';
 import type { Count, RateLimiter } from '../rate-limit/rate-limiter.ts';
 import { type LimitState, limitReached, type RateLimits, setLimitHeaders, tighter } from '../rate-limit/rate-limits.ts';
@@ -50,9 +50,9 @@ export class Gate {
     if (!global.allowed) throw limitReached(global);
     context.principal = principal;
     setLimitHeaders(reply, global);
-    route.checkOrigin?.(request.raw);
+    route.checkSite?.(request.raw);
     if (principal?.kind !== 'key' && isStateChanging(request.method))
-      checkOrigin(request.raw, this.#options.publicOrigin, request.protocol);
+      checkWebOrigin(request.raw, this.#options.publicOrigin, request.protocol);
     const limitState = route.limit ? tighter(await this.#countRoute(request, route.limit, clientIp, principal), global) : global;
     setLimitHeaders(reply, limitState);
     if (principal) authorize(request, route, principal);

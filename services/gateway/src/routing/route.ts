@@ -97,7 +97,7 @@ export interface RouteDefinition<
   readonly description?: string;
   readonly limit?: RouteLimit;
   /** Throws for requests that must not count against `limit`, as other sites can cause them. */
-  readonly checkOrigin?: (req: IncomingMessage) => void;
+  readonly checkSite?: (req: IncomingMessage) => void;
   readonly body?: B;
   /** Valid bodies by name. Binary ones are a `data:` URL. */
   readonly examples?: Readonly<Record<string, z.input<B>>>;

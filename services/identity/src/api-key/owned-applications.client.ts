@@ -1,5 +1,5 @@
 import { createClient, type Transport } from '@connectrpc/connect';
-import { currentOrigin } from '@latchkey/kit/log/request-context';
+import { currentContext } from '@latchkey/kit/log/request-context';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
@@ -8,7 +8,7 @@ import type { FindOwned } from './api-key.ts';
 export function createFindOwnedApplications(appsTransport: Transport): FindOwned {
   const client = createClient(ApplicationService, appsTransport);
   return async (accountId, applicationIds) => {
-    const headers = { [REQUEST_ID_HEADER]: currentOrigin()?.requestId ?? '' };
+    const headers = { [REQUEST_ID_HEADER]: currentContext()?.requestId ?? '' };
     const request = { accountId, applicationIds: [...applicationIds] };
     return (await client.findOwnedApplications(request, { headers, timeoutMs: DEADLINES_MS.apps })).applicationIds;
   };
