@@ -30,8 +30,19 @@ export function readDefinitions(errorEnum: DescEnum): Map<string, ErrorDefinitio
   );
 }
 
-/** The reasons that a method fails with, or the HTTP request whose response a message is. */
-export function reasonsOf(failing: DescMethod | DescMessage): readonly string[] {
+/**
+ * The reasons that a method fails with, or the HTTP request whose response a message is.
+ *
+ * @param enums errors of the package, which has those of the use cases
+ * @throws Error for a use case without errors
+ */
+export function reasonsOf(failing: DescMethod | DescMessage, enums: readonly DescEnum[]): readonly string[] {
   const declared = failing.kind === 'rpc' ? getOption(failing, options.fails_with) : getOption(failing, options.body_fails_with);
-  return declared.reasons;
+  const values = enums.flatMap((one) => one.values);
+  const shared = declared.useCases.flatMap((useCase) => {
+    const failures = values.filter((value) => getOption(value, options.error).useCases.includes(useCase));
+    if (failures.length === 0) throw new Error(`${failing.name} runs ${useCase}, which has no errors`);
+    return failures.map(({ localName }) => localName.toLowerCase());
+  });
+  return [...declared.reasons, ...shared];
 }

@@ -20,8 +20,10 @@ const SERVICES = [
   ...[AuthenticationService, CredentialService, OidcService, TwoFactorService],
 ];
 
+const ERROR_ENUMS = SERVICES.flatMap(({ file }) => file.enums.filter(({ name }) => name.endsWith('Error')));
+
 const catalogue = new Map(
-  SERVICES.flatMap(({ file }) => file.enums.filter(({ name }) => name.endsWith('Error'))).flatMap((errorEnum) =>
+  ERROR_ENUMS.flatMap((errorEnum) =>
     [...readDefinitions(errorEnum)].map(([reason, definition]) => {
       return [`${errorEnum.file.proto.package}/${reason}`, new DomainError(reason, definition)] as const;
     }),
@@ -30,9 +32,10 @@ const catalogue = new Map(
 
 /** The declared errors of a method or a response. Throws Error for a reason without definition. */
 function declaredErrors(source: DescMethod | DescMessage): DomainError[] {
-  const file = source.kind === 'rpc' ? source.parent.file : source.file;
-  return reasonsOf(source).map((reason) => {
-    const err = catalogue.get(`${file.proto.package}/${reason}`);
+  const { proto } = source.kind === 'rpc' ? source.parent.file : source.file;
+  const enums = ERROR_ENUMS.filter(({ file }) => file.proto.package === proto.package);
+  return reasonsOf(source, enums).map((reason) => {
+    const err = catalogue.get(`${proto.package}/${reason}`);
     if (!err) throw new Error(`${source.name} fails with ${reason}, which is not defined`);
     return err;
   });

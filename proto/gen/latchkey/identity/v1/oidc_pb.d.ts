@@ -594,7 +594,7 @@ export enum OidcError {
   OIDC_SIGNED_IN_ALREADY = 8,
 
   /**
-   * The password is wrong.
+   * The password is wrong. Other changes that verify the owner fail with this reason too.
    *
    * @generated from enum value: OIDC_ERROR_OIDC_PASSWORD_WRONG = 9;
    */

@@ -137,6 +137,13 @@ export declare type ErrorDefinition = Message<"latchkey.rpc.v1.ErrorDefinition">
    * @generated from field: string rule = 5;
    */
   rule: string;
+
+  /**
+   * Use cases that fail with this error and that several methods run, such as `take_code`.
+   *
+   * @generated from field: repeated string use_cases = 6;
+   */
+  useCases: string[];
 };
 
 /**
@@ -158,6 +165,13 @@ export declare type FailsWith = Message<"latchkey.rpc.v1.FailsWith"> & {
    * @generated from field: repeated string reasons = 1;
    */
   reasons: string[];
+
+  /**
+   * Use cases that the method runs: it fails with their errors too.
+   *
+   * @generated from field: repeated string use_cases = 2;
+   */
+  useCases: string[];
 };
 
 /**
