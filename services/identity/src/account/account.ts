@@ -8,7 +8,8 @@ import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { expireLinks } from '../mail/mail.store.ts';
 import { deleteLinksOf } from '../oidc/oidc-link.store.ts';
-import { deleteSessionsOf, endEpochs, type OpenedSession, openSession } from '../session/session.ts';
+import { deleteSessionsOf } from '../session/session.store.ts';
+import { endEpochs, type OpenedSession, openSession } from '../session/session.ts';
 import {
   type Account,
   insertAccount,

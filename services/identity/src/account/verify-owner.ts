@@ -4,7 +4,7 @@ import { recordFailures } from '../audit/credential-failures.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
-import { lockSession } from '../session/session.ts';
+import { lockSession } from '../session/session.store.ts';
 import { attempt, codeLimitReached, countCodeFailure, takeCode } from '../two-factor/take-code.ts';
 import { lockTwoFactor, selectTwoFactor, type TwoFactorRow } from '../two-factor/two-factor.store.ts';
 import { type Account, type AccountRow, lockAccount, updateAccount } from './account.store.ts';

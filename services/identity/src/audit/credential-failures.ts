@@ -2,10 +2,10 @@ import type { Acting, Origin } from '@latchkey/audit/actor';
 import { recordAuditUpTo } from '@latchkey/audit/record';
 import { DomainError } from '@latchkey/kit/errors/errors';
 import type { Logger } from '@latchkey/kit/log/logger';
-import { sql } from 'kysely';
 import pLimit from 'p-limit';
 import type { Db } from '../db/schema.ts';
 import { actionOn } from './actions.ts';
+import { selectTime } from './credential-failures.store.ts';
 
 export interface CredentialFailure {
   readonly accountId: string;
@@ -53,10 +53,9 @@ export function createCredentialFailureLog(db: Db, logger: Logger, queueMax = QU
 async function writeAll(db: Db, batch: readonly Queued[]): Promise<void> {
   if (batch.length === 0) return;
   // Entries are dated by the clock of the database.
-  const { rows } = await sql<{ now: Date }>`select clock_timestamp() as now`.execute(db);
-  const originMs = (rows[0]?.now ?? new Date()).getTime() - performance.now();
+  const startMs = (await selectTime(db)).getTime() - performance.now();
   for (const { action, reason, origin, failedAtMs, ...account } of batch) {
-    const event = { ...actionOn(account, action, { reason }), at: new Date(originMs + failedAtMs) };
+    const event = { ...actionOn(account, action, { reason }), at: new Date(startMs + failedAtMs) };
     await db.transaction().execute((tx) => recordAuditUpTo(tx, origin, event, ENTRIES_PER_HOUR));
   }
 }

@@ -7,7 +7,8 @@ import { recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
-import { deleteSessionsOf, endEpochs } from '../session/session.ts';
+import { deleteSessionsOf } from '../session/session.store.ts';
+import { endEpochs } from '../session/session.ts';
 import { deleteLinks, selectLinksOf } from './oidc-link.store.ts';
 
 /** The links of an account, with the issuer's name in the settings while it is configured. */

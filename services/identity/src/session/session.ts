@@ -3,11 +3,18 @@ import { runTransaction } from '@latchkey/audit/transaction';
 import { hmac } from '@latchkey/kit/crypto/secrets';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import { withoutInvisible } from '@latchkey/kit/validation/text';
-import { type Selectable, sql } from 'kysely';
 import { asSession, recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
-import type { Db, SessionTable } from '../db/schema.ts';
+import type { Db } from '../db/schema.ts';
 import { sessionEpoch } from '../epoch/epoch.ts';
+import {
+  deleteIdleSessions,
+  deleteSession,
+  deleteSessionsOf,
+  insertSession,
+  type SessionRef,
+  type SessionRow,
+} from './session.store.ts';
 
 const DAY_MS = 86_400_000;
 const IDLE_LIFETIME_MS = 7 * DAY_MS;
@@ -16,10 +23,6 @@ const SWEEP_BATCH = 100;
 /** 256 random bits. */
 const TOKEN_BYTES = 32;
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;
-
-type SessionRow = Selectable<SessionTable>;
-/** Names a session by its id and its account, or by its token. */
-type SessionRef = Pick<SessionRow, 'id' | 'account_id'> | Pick<SessionRow, 'token_hash'>;
 
 export interface OpenedSession {
   readonly id: string;
@@ -49,10 +52,7 @@ export async function openSession(ctx: ActingContext, tx: Db, accountId: string,
   const client = { last_used_ip: ctx.origin.address ?? null, user_agent: toStoredUserAgent(from.userAgent) };
   const previous = hashSessionToken(from.previousSessionToken);
   const ended = previous ? await end(ctx, tx, { token_hash: previous }, { because: 'signed_in' }) : [];
-  await tx
-    .insertInto('session')
-    .values({ id, account_id: accountId, token_hash: sha256(token), ...times, ...client })
-    .execute();
+  await insertSession(tx, { id, account_id: accountId, token_hash: sha256(token), ...times, ...client });
   return { id, token, csrfToken: csrfTokenOf(ctx.csrfKey, id), expiresAt, ended };
 }
 
@@ -75,8 +75,7 @@ export async function endSession(ctx: ActingContext, accountText: string, sessio
 }
 
 async function end(ctx: ActingContext, tx: Db, session: SessionRef, changes?: { readonly because: 'signed_in' }) {
-  const named = tx.deleteFrom('session').where(({ and }) => and(session));
-  const deleted = await named.returning(['id', 'account_id', 'token_hash']).executeTakeFirst();
+  const deleted = await deleteSession(tx, session);
   if (!deleted) return [];
   const actor = changes ? asSession(ctx, deleted.id) : ctx;
   await recordAction(actor, tx, { accountId: deleted.account_id }, 'account.signed_out', changes);
@@ -97,24 +96,6 @@ export async function endAllSessions(ctx: ActingContext, accountText: string): P
   return tokenHashes.length;
 }
 
-/** The session, locked against deletion. */
-export async function lockSession(tx: Db, session: SessionRef): Promise<SessionRow | undefined> {
-  const named = tx.selectFrom('session').where(({ and }) => and(session));
-  return named.selectAll().forShare().executeTakeFirst();
-}
-
-/**
- * Deletes the sessions of an account, except one, and cancels its sign-ins under way.
- * @returns the hashes of the sessions' tokens
- */
-export async function deleteSessionsOf(tx: Db, accountId: string, keptId?: string): Promise<Buffer[]> {
-  const account = tx.updateTable('account').where('id', '=', accountId);
-  await account.set((row) => ({ sign_in_generation: row('sign_in_generation', '+', 1) })).execute();
-  const all = tx.deleteFrom('session').where('account_id', '=', accountId).returning('token_hash');
-  const rows = await (keptId === undefined ? all : all.where('id', '<>', keptId)).execute();
-  return rows.map((row) => row.token_hash);
-}
-
 /** Makes every gateway forget deleted sessions. Must follow the commit. */
 export async function endEpochs(ctx: IdentityContext, tokenHashes: readonly Buffer[]): Promise<void> {
   if (tokenHashes.length > 0) await ctx.epochs.end(...tokenHashes.map(sessionEpoch));
@@ -123,12 +104,7 @@ export async function endEpochs(ctx: IdentityContext, tokenHashes: readonly Buff
 /** Deletes idle sessions; expired ones become idle too. */
 export async function sweepSessions({ db, clock }: IdentityContext, signal: AbortSignal): Promise<void> {
   let deleted = SWEEP_BATCH;
-  while (deleted === SWEEP_BATCH && !signal.aborted) {
-    const idle = db.selectFrom('session').select('id').where('last_seen_at', '<=', idleSince(clock())).orderBy('last_seen_at');
-    const locked = idle.limit(SWEEP_BATCH).forUpdate().skipLocked();
-    const { numDeletedRows } = await db.deleteFrom('session').where(sql<boolean>`id = any(array(${locked}))`).executeTakeFirst();
-    deleted = Number(numDeletedRows);
-  }
+  while (deleted === SWEEP_BATCH && !signal.aborted) deleted = await deleteIdleSessions(db, idleSince(clock()), SWEEP_BATCH);
 }
 
 export function idleSince(now: Date): Date {

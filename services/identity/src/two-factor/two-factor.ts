@@ -10,7 +10,8 @@ import { recordFailures } from '../audit/credential-failures.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
-import { deleteSessionsOf, endEpochs, lockSession } from '../session/session.ts';
+import { deleteSessionsOf, lockSession } from '../session/session.store.ts';
+import { endEpochs } from '../session/session.ts';
 import { createRecoveryCodes, createTotpSecret, hashRecoveryCode, otpauthUrl } from './code.ts';
 import { attempt, takeCode } from './take-code.ts';
 import {

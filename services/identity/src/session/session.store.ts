@@ -1,0 +1,60 @@
+import { type Insertable, type Selectable, sql } from 'kysely';
+import type { Db, SessionTable } from '../db/schema.ts';
+
+export type SessionRow = Selectable<SessionTable>;
+/** Names a session by its id and its account, or by its token. */
+export type SessionRef = Pick<SessionRow, 'id' | 'account_id'> | Pick<SessionRow, 'token_hash'>;
+
+export async function insertSession(tx: Db, row: Insertable<SessionTable>): Promise<void> {
+  await tx.insertInto('session').values(row).execute();
+}
+
+/** The open sessions of an account: `currentId` first, then those used last. */
+export async function selectOpenSessions(
+  db: Db,
+  { accountId, currentId, now, idleSince }: { accountId: string; currentId: string | undefined; now: Date; idleSince: Date },
+  limit: number,
+) {
+  return db
+    .selectFrom('session')
+    .select(['id', 'created_at', 'last_seen_at', 'last_used_ip', 'user_agent'])
+    .where('account_id', '=', accountId)
+    .where('expires_at', '>', now)
+    .where('last_seen_at', '>', idleSince)
+    .orderBy(sql`id is not distinct from ${currentId ?? null}::uuid`, 'desc')
+    .orderBy('last_seen_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(limit)
+    .execute();
+}
+
+/** The session, locked against deletion. */
+export async function lockSession(tx: Db, session: SessionRef): Promise<SessionRow | undefined> {
+  const named = tx.selectFrom('session').where(({ and }) => and(session));
+  return named.selectAll().forShare().executeTakeFirst();
+}
+
+export async function deleteSession(tx: Db, session: SessionRef) {
+  const named = tx.deleteFrom('session').where(({ and }) => and(session));
+  return named.returning(['id', 'account_id', 'token_hash']).executeTakeFirst();
+}
+
+/**
+ * Deletes the sessions of an account, except one, and cancels its sign-ins under way.
+ * @returns the hashes of the sessions' tokens
+ */
+export async function deleteSessionsOf(tx: Db, accountId: string, keptId?: string): Promise<Buffer[]> {
+  const account = tx.updateTable('account').where('id', '=', accountId);
+  await account.set((row) => ({ sign_in_generation: row('sign_in_generation', '+', 1) })).execute();
+  const all = tx.deleteFrom('session').where('account_id', '=', accountId).returning('token_hash');
+  const rows = await (keptId === undefined ? all : all.where('id', '<>', keptId)).execute();
+  return rows.map((row) => row.token_hash);
+}
+
+/** Deletes a batch of sessions that were not used since a time. Returns their number. */
+export async function deleteIdleSessions(db: Db, idleSince: Date, limit: number): Promise<number> {
+  const idle = db.selectFrom('session').select('id').where('last_seen_at', '<=', idleSince).orderBy('last_seen_at');
+  const locked = idle.limit(limit).forUpdate().skipLocked();
+  const { numDeletedRows } = await db.deleteFrom('session').where(sql<boolean>`id = any(array(${locked}))`).executeTakeFirst();
+  return Number(numDeletedRows);
+}
