@@ -2,7 +2,6 @@ import { type Job, Worker } from 'bullmq';
 import { within } from '../concurrency/within.ts';
 import type { Logger } from '../log/logger.ts';
 import { type CallContext, onBehalfOf } from '../log/request-context.ts';
-import { within } from '../process/within.ts';
 import { createWorkerConnection } from '../redis/redis.ts';
 import { Counter, Histogram } from '../telemetry/metrics.ts';
 import { inSpan } from '../telemetry/tracing.ts';

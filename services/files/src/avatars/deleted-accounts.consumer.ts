@@ -1,7 +1,7 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { createClient, type Transport } from '@connectrpc/connect';
-import type { Sweep } from '@latchkey/kit/sweeper/sweeper';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
+import type { Sweep } from '@latchkey/kit/sweeper/sweeper';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import type { FilesContext } from '../context.ts';
 import { endAvatarsOf } from './avatar.store.ts';
