@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
-import { Failure, modulesDir } from './checkout.mjs';
+import { Failure, modulesDir, root } from './checkout.mjs';
 import { run } from './run-child.mjs';
 
-const version = '12.4.2';
 /**
  * The package `pnpm` only starts a program of another package for each system. These are the hashes
- * of their tarballs: `npm view @pnpm/exe.linux-x64@<version> dist.integrity`.
+ * of their tarballs: `npm view @pnpm/exe.linux-x64@<version> dist.integrity`. The version is the
+ * `packageManager` of package.json.
  */
 const integrities = {
   'darwin-arm64': 'sha512-A0WDo8iErfZBXgrLseQxw8i8Y9ctUpOEl/Uu+cubnTzpD8tT9ykIB548L8YTM2WD4OS+ZOHSxy8aGZcvKq8PaQ==',
@@ -40,6 +40,9 @@ async function download(dir, options) {
   const system = `${process.platform}-${process.arch}`;
   const integrity = integrities[system];
   if (!integrity) throw new Failure(`Latchkey can't be installed on ${system}: use Linux or macOS on x64 or arm64.`);
+  // The image's build has the manifests in its own folder, and the scripts in another.
+  const { packageManager } = JSON.parse(readFileSync(`${options.cwd ?? root}/package.json`, 'utf8'));
+  const version = packageManager.replace(/^pnpm@/, '');
   const args = ['pack', `@pnpm/exe.${system}@${version}`, '--pack-destination', dir, '--prefer-offline', '--loglevel=error'];
   const code = await run('npm', args, { ...options, stdio: ['ignore', 'ignore', 2] }).catch((err) => {
     throw new Failure(`npm could not be run (${err.message}): install npm, which comes with Node.js.`);
