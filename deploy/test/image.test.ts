@@ -33,6 +33,7 @@ describe('the image', () => {
   it('is pinned to the Node.js and the package manager of the repository', () => {
     const node = /^ {2}node: (.+)$/m.exec(readFileSync(`${ROOT}pnpm-workspace.yaml`, 'utf8'))?.[1];
     expect(argumentsOf(instructions, 'ARG')[0]).toBe(`NODE_IMAGE=docker.io/library/node:${node}-trixie-slim`);
+    expect(readFileSync(`${ROOT}.nvmrc`, 'utf8')).toBe(`${node}\n`);
     for (const from of dockerfile.getFROMs()) expect(from.getImage()).toBe('$' + '{NODE_IMAGE}');
     const installs = argumentsOf(dependencies, 'RUN').filter((line) => /\b(install|npm|npx|pnpm)\b/.test(line));
     expect(installs).toHaveLength(2);
