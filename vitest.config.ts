@@ -59,6 +59,7 @@ export default defineConfig({
     hookTimeout: 60_000,
     isolate: true,
     pool: 'forks',
+    reporters: ['default', ...(process.env.GITHUB_ACTIONS ? ['github-actions'] : []), './packages/testkit/src/skipped-tests.ts'],
     projects: [unit('unit', false), unit('unit-isolated', true), endToEnd('standalone'), endToEnd('deployed')],
   },
 });

@@ -4,7 +4,7 @@ import sharp from 'sharp';
 import { describe, expect, it } from 'vitest';
 import { checkAccessibility, checkWidth, DESK, PHONE, useBrowser } from '../client/browser.ts';
 import { createApplication, createKey, type Owner, sharedApi, signUp } from '../client/caller.ts';
-import { chromiumPath } from '../client/chromium.ts';
+import { IN_CHROMIUM } from '../client/chromium.ts';
 import { upload } from '../client/files.ts';
 import { setSetting } from '../client/live.ts';
 
@@ -25,7 +25,7 @@ interface Stop {
   readonly shows: string;
 }
 
-describe.skipIf(chromiumPath === undefined)('the dashboard as the documents show it', { timeout: 120_000 }, () => {
+describe('the dashboard as the documents show it', IN_CHROMIUM, () => {
   const open = useBrowser();
 
   it('has the structure of the images, in light and dark, at any width, and suits screen readers', async () => {

@@ -8,7 +8,6 @@ import { TEST_ROLE } from '@latchkey/testkit/postgres/test-role';
 import { withClient } from '@latchkey/testkit/postgres/with-client';
 import type { TestServers } from '@latchkey/testkit/provided';
 import type { TestProject } from 'vitest/node';
-import { chromiumPath } from '../client/chromium.ts';
 import { startOtlpReceiver } from '../fakes/otlp-receiver.ts';
 import { type Shape, startInstance } from './instance.ts';
 import './provided.ts';
@@ -16,9 +15,6 @@ import './provided.ts';
 /** Starts the instance that the tests of one shape share, of the project `e2e-<shape>`. */
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
   const shape = project.name.replace(/^e2e-/, '') as Shape;
-  if (shape === 'standalone' && chromiumPath === undefined) {
-    process.stderr.write('No Chromium is installed: the dashboard is not tested in a browser (Debian: apt install chromium).\n');
-  }
   const releaseServers = await setUpServers(project);
   const servers = project.getProvidedContext().latchkeyTestServers;
   const database = await createDatabase(servers);

@@ -1,8 +1,7 @@
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { Latchkey } from '@latchkey/client';
@@ -12,6 +11,7 @@ import { type Browser, chromium, type Page } from 'playwright-core';
 import { rolldown } from 'rolldown';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
 import { createApplication, createKey, type Owner, signUp, unique } from '../client/caller.ts';
+import { chromiumPath, IN_CHROMIUM } from '../client/chromium.ts';
 import { readSocketKey, setSetting } from '../client/live.ts';
 import { installPackedClient } from '../client/packed-client.ts';
 import { type PageServer, startPageServer } from '../fakes/page-server.ts';
@@ -81,11 +81,7 @@ describe('the packed client, in an empty project,', () => {
   });
 });
 
-const names = ['chromium', 'chromium-browser', 'google-chrome'];
-const paths = (process.env.PATH ?? '').split(delimiter).flatMap((dir) => names.map((name) => join(dir, name)));
-const executablePath = paths.find((path) => existsSync(path));
-
-describe.skipIf(executablePath === undefined)('the packed client, in a browser,', { timeout: 60_000 }, () => {
+describe('the packed client, in a browser,', IN_CHROMIUM, () => {
   let browser: Browser;
   let page: Page;
   let server: PageServer;
@@ -94,7 +90,7 @@ describe.skipIf(executablePath === undefined)('the packed client, in a browser,'
     const example = 'live-events.browser.html';
     await copyFile(join(ROOT, 'examples', example), join(project, example));
     server = await startPageServer(project, baseUrl);
-    browser = await chromium.launch({ executablePath: executablePath ?? '', args: ['--no-sandbox'] });
+    browser = await chromium.launch({ executablePath: chromiumPath ?? '', args: ['--no-sandbox'] });
   });
   afterAll(async () => {
     await browser?.close();

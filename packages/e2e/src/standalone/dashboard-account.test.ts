@@ -4,7 +4,7 @@ import sharp from 'sharp';
 import { describe, expect, it } from 'vitest';
 import { checkAccessibility, checkWidth, PHONE, useBrowser } from '../client/browser.ts';
 import { cookieOf, createApplication, signUp } from '../client/caller.ts';
-import { chromiumPath } from '../client/chromium.ts';
+import { IN_CHROMIUM } from '../client/chromium.ts';
 import { upload } from '../client/files.ts';
 import { codeAt, signInTo } from '../client/two-factor.ts';
 import { waitForMail } from '../fakes/mail.ts';
@@ -17,7 +17,7 @@ const button = (page: Page, name: string) => page.getByRole('button', { name, ex
 /** Toasts have the role too. */
 const dialog = (page: Page) => page.locator('[role="dialog"]:not([aria-modal="false"])');
 
-describe.skipIf(chromiumPath === undefined)('the account page', { timeout: 120_000 }, () => {
+describe('the account page', IN_CHROMIUM, () => {
   const open = useBrowser();
 
   it('crops an avatar to a square, and removes it', async () => {

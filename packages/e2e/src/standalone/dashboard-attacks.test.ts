@@ -5,7 +5,7 @@ import { chromium, type Page } from 'playwright-core';
 import { beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
 import { BROWSER_ARGS, useBrowser } from '../client/browser.ts';
 import { createApplication, type Owner, signUp } from '../client/caller.ts';
-import { chromiumPath } from '../client/chromium.ts';
+import { chromiumPath, IN_CHROMIUM } from '../client/chromium.ts';
 import { proxyTo } from '../fakes/page-server.ts';
 
 const heading = (page: Page, name?: string) => page.getByRole('heading', { level: 1, ...(name !== undefined && { name }) });
@@ -50,7 +50,7 @@ const hostileLinks = (applicationId: string) => [
   '/confirm-email#token=%E0%A4%A',
 ];
 
-describe.skipIf(chromiumPath === undefined)('an attack on the dashboard', { timeout: 120_000 }, () => {
+describe('an attack on the dashboard', IN_CHROMIUM, () => {
   const open = useBrowser();
   let owner: Owner;
   beforeAll(async () => {

@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { checkAccessibility, checkWidth, PHONE, useBrowser } from '../client/browser.ts';
 import { createApplication, createKey, signUp } from '../client/caller.ts';
-import { chromiumPath } from '../client/chromium.ts';
+import { IN_CHROMIUM } from '../client/chromium.ts';
 import { listFiles, upload } from '../client/files.ts';
 import { setSetting } from '../client/live.ts';
 
@@ -22,7 +22,7 @@ async function download(page: Page, name: string): Promise<string> {
   return readFile(await started.path(), 'utf8');
 }
 
-describe.skipIf(chromiumPath === undefined)('further pages of the dashboard', { timeout: 120_000 }, () => {
+describe('further pages of the dashboard', IN_CHROMIUM, () => {
   const open = useBrowser();
 
   it('creates an API key that works, shows it once, changes and revokes it', async () => {

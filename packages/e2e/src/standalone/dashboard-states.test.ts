@@ -6,7 +6,7 @@ import type { Page, Route } from 'playwright-core';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { checkAccessibility, checkWidth, PHONE, useBrowser } from '../client/browser.ts';
 import { createApplication, type Owner, signUp } from '../client/caller.ts';
-import { chromiumPath } from '../client/chromium.ts';
+import { IN_CHROMIUM } from '../client/chromium.ts';
 import { upload } from '../client/files.ts';
 
 const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
@@ -36,7 +36,7 @@ const FLOOD = `globalThis.WebSocket = class extends WebSocket {
   }
 };`;
 
-describe.skipIf(chromiumPath === undefined)('the dashboard when something is wrong', { timeout: 120_000 }, () => {
+describe('the dashboard when something is wrong', IN_CHROMIUM, () => {
   const open = useBrowser();
   let owner: Owner;
   let application: string;

@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { checkAccessibility, useBrowser } from '../client/browser.ts';
 import { createApplication, type Owner, signUp, unique } from '../client/caller.ts';
-import { chromiumPath } from '../client/chromium.ts';
+import { IN_CHROMIUM } from '../client/chromium.ts';
 import { setSetting } from '../client/live.ts';
 import { signUpGuarded } from '../client/two-factor.ts';
 
@@ -17,7 +17,7 @@ async function fillSignIn(page: Page, { email, password }: Pick<Owner, 'email' |
   await page.keyboard.press('Enter');
 }
 
-describe.skipIf(chromiumPath === undefined)('the dashboard in a browser', { timeout: 120_000 }, () => {
+describe('the dashboard in a browser', IN_CHROMIUM, () => {
   const open = useBrowser();
   let owner: Owner;
   beforeAll(async () => {
