@@ -1,11 +1,11 @@
 import { Failure, modulesDir, root } from './checkout.mjs';
 import { checks, clientGenerator, runChecks } from './checks.mjs';
 import { ensureInstalled } from './install.mjs';
-import { runNode, runTool } from './run-child.mjs';
+import { childEnv, runNode, runTool } from './run-child.mjs';
 
 /** When we are killed, the channel closes, and the program ends. */
 const STDIO = ['inherit', 'inherit', 'inherit', 'ipc'];
-const TEST_OPTIONS = ['project=', 'reporter=', 'bail='];
+const TEST_OPTIONS = ['project=', 'reporter=', 'bail=', 'watch'];
 
 /**
  * Tasks by name. `run` takes the arguments and gives the exit code.
@@ -15,12 +15,20 @@ const TEST_OPTIONS = ['project=', 'reporter=', 'bail='];
  */
 const tasks = {
   start: { run: command('launcher/src/main'), options: ['deployed'] },
+  dev: {
+    run: dev,
+    usage: `npm run dev
+
+Runs Latchkey, and again after each change of a file that it loads, and the dashboard with reload at
+http://localhost:5173. Settings are those of npm start.`,
+  },
   test: {
     run: test,
     options: TEST_OPTIONS,
-    usage: `npm test [-- <file or folder>... [options of vitest]]
+    usage: `npm test [-- <file or folder>... [--watch] [options of vitest]]
 
-Without arguments it runs all checks and all tests; with them, these tests and no check.`,
+Without arguments it runs all checks and all tests; with them, these tests and no check. With --watch it runs them
+again after each change.`,
   },
   'test:all': {
     run: (args) => {
@@ -132,10 +140,20 @@ function latchkey(...words) {
   return (args) => run([...words, ...args]);
 }
 
+/** The dashboard that the gateway serves would be the last one that was built. */
+async function dev(args) {
+  const env = { ...childEnv(), DASHBOARD: 'off' };
+  const latchkey = ['--watch', '--watch-preserve-output', `${root}packages/launcher/src/main.ts`, ...args];
+  const vite = [`${root}packages/dashboard/node_modules/vite/bin/vite.js`, '--strictPort', '--clearScreen', 'false'];
+  const codes = [runNode(latchkey, { env, stdio: STDIO }), runNode(vite, { cwd: `${root}packages/dashboard` })];
+  return Math.max(...(await Promise.all(codes)));
+}
+
 async function test(args) {
   const failed = args.length > 0 ? [] : await runChecks(checks);
   // After a second SIGINT, vitest would leave its servers running.
-  const code = await runNode([`${modulesDir}/vitest/vitest.mjs`, 'run', ...args], { leavesCtrlC: true });
+  const mode = args.includes('--watch') ? 'watch' : 'run';
+  const code = await runNode([`${modulesDir}/vitest/vitest.mjs`, mode, ...args], { leavesCtrlC: true });
   if (failed.length > 0) process.stderr.write(`Failed before the tests: ${failed.map((check) => check.name).join(', ')}.\n`);
   return failed.length > 0 ? code || 1 : code;
 }

@@ -1,7 +1,7 @@
 import { defineConfig } from 'vite';
 
-/** URL of a running Latchkey for `npx vite` in this folder. */
-const gateway = 'http://localhost:8080';
+/** The Latchkey of `npm run dev`. The default of `changeOrigin` fails its check of `Origin`. */
+const gateway = { target: `http://localhost:${process.env.PORT || 8080}`, changeOrigin: false };
 
 export default defineConfig({
   // Relative, as a proxy may prefix all paths. The gateway writes the prefix into index.html.
