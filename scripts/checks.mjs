@@ -34,7 +34,7 @@ export async function runChecks(selected) {
 }
 
 async function checkTypes() {
-  for (const project of ['.', 'packages/dashboard']) {
+  for (const project of ['.', 'packages/dashboard', 'scripts']) {
     const checked = await tool('tsc', ['-p', project, '--pretty', 'false']);
     if (!checked.ok) return checked;
   }

@@ -57,6 +57,7 @@ async function buildDashboard() {
 
 function installEnv() {
   // Without a network, the default of npm tries for minutes.
+  /** @type {NodeJS.ProcessEnv} */
   const env = { ...process.env, npm_config_fetch_retries: '1', npm_config_fetch_retry_mintimeout: '1000' };
   try {
     accessSync(env.HOME ?? '', constants.W_OK | constants.X_OK);

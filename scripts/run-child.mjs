@@ -55,7 +55,7 @@ export function run(command, args, options = {}) {
     });
     child.once('exit', (code, signal) => {
       finish();
-      resolve(code ?? 128 + (constants.signals[signal] ?? 0));
+      resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal]));
     });
   });
 }
