@@ -15,11 +15,12 @@ export class Avatar {
    * Replaces the avatar by a PNG, JPEG or WebP image of up to 3 MiB. Resolves with the path of the
    * new one.
    */
-  async upload(image: Blob | Uint8Array<ArrayBuffer>, { signal }: CallOptions = {}): Promise<{ readonly avatarUrl: string }> {
+  async upload(image: Blob | Uint8Array, { signal }: CallOptions = {}): Promise<{ readonly avatarUrl: string }> {
     const http = this.#http;
     const request = http.toRequest('POST /api/v1/panel/upload-avatar', {});
     request.headers['content-type'] = BYTES;
-    const { envelope } = await http.repeat(request, { signal }, () => http.attempt(request, { body: image }, signal));
+    const body = image as Blob | Uint8Array<ArrayBuffer>;
+    const { envelope } = await http.repeat(request, { signal }, () => http.attempt(request, { body }, signal));
     return envelope.data as { readonly avatarUrl: string };
   }
 

@@ -3,8 +3,11 @@ import { fromFetch, type RawResponse, toConnectionError, withTimeout } from '../
 import type { Content, ContentOptions } from './upload.ts';
 import { type Xhr, XMLHttpRequest } from './xhr.ts';
 
-/** A `Blob` such as a `File`, bytes, or a stream, which is read into memory first. */
-export type BrowserSource = Blob | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
+/**
+ * A `Blob` such as a `File`, bytes, or a stream, which is read into memory first. Without the type
+ * of the buffer, as TypeScript before 5.7 has none.
+ */
+export type BrowserSource = Blob | Uint8Array | ReadableStream<Uint8Array>;
 
 export async function prepareContent(source: BrowserSource, signal: AbortSignal | undefined): Promise<Content> {
   const blob = await toBlob(source);
@@ -24,7 +27,7 @@ async function toBlob(source: BrowserSource): Promise<Blob> {
   if (source instanceof Blob) return source;
   // Browsers send streams over HTTP/2 only.
   return source instanceof Uint8Array
-    ? new Blob([source])
+    ? new Blob([source as Uint8Array<ArrayBuffer>])
     : new Response(source as ReadableStream<Uint8Array<ArrayBuffer>>).blob();
 }
 
