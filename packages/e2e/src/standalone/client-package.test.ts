@@ -19,6 +19,8 @@ import { type PageServer, startPageServer } from '../fakes/page-server.ts';
 const run = promisify(execFile);
 const { baseUrl, realtimeUrl } = inject('latchkeyInstance');
 const TIMEOUT = { timeoutMs: 15_000 };
+/** With the oldest TypeScript that the types are for. */
+const TOOLS = join(ROOT, 'packages/e2e/node_modules/.bin');
 
 let owner: Owner;
 let folder: string;
@@ -40,10 +42,16 @@ describe('the packed client, in an empty project,', () => {
     expect((await run(process.execPath, args, options)).stdout).toBe(output);
   });
 
+  it('has types that every way to resolve modules finds', async () => {
+    await run(join(TOOLS, 'attw'), ['--profile', 'esm-only', join(folder, 'latchkey-client-0.1.0.tgz')]);
+  });
+
   it.each([
-    ['nodenext', 'es2022'],
-    ['bundler', 'es2022,dom'],
-  ])('has types for strict TypeScript with %s and %s', async (resolution, lib) => {
+    ['7', 'nodenext', 'es2022', join(ROOT, 'node_modules/.bin')],
+    ['7', 'bundler', 'es2022,dom', join(ROOT, 'node_modules/.bin')],
+    ['5.4', 'nodenext', 'es2022', TOOLS],
+    ['5.4', 'bundler', 'es2022,dom', TOOLS],
+  ])('has types for strict TypeScript %s with %s and %s', async (_version, resolution, lib, compilers) => {
     await writeFile(
       join(project, 'use.ts'),
       `import { ConnectionError, Latchkey, LatchkeyError, type LiveEvent, type StoredFile } from '@latchkey/client';
@@ -58,11 +66,12 @@ describe('the packed client, in an empty project,', () => {
       export { describe, first, online, retryable };`,
     );
     const strict = ['--strict', '--exactOptionalPropertyTypes', '--noUncheckedIndexedAccess', '--skipLibCheck', 'false'];
-    const target = ['--noEmit', '--target', 'es2022', '--lib', lib, '--types', resolution === 'nodenext' ? 'node' : ''];
+    const target = ['--noEmit', '--target', 'es2022', '--lib', lib];
     const modules = ['--module', resolution === 'nodenext' ? 'nodenext' : 'esnext', '--moduleResolution', resolution];
-    const roots = ['--typeRoots', join(ROOT, 'node_modules/@types')];
-    const args = ['--ignoreConfig', ...strict, ...target, ...modules, ...roots, '--pretty', 'false', 'use.ts'];
-    const { stdout } = await run(join(ROOT, 'node_modules/.bin/tsc'), args, { cwd: project }).catch((err) => err);
+    const types = ['--typeRoots', join(ROOT, 'node_modules/@types'), '--types', 'node'];
+    const roots = resolution === 'nodenext' ? types : ['--typeRoots', join(project, 'types')];
+    const args = [...strict, ...target, ...modules, ...roots, '--pretty', 'false', 'use.ts'];
+    const { stdout } = await run(join(compilers, 'tsc'), args, { cwd: project }).catch((err) => err);
     expect(stdout).toBe('');
   });
 
