@@ -1,4 +1,6 @@
+import { execFileSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
 import { eventually } from '@latchkey/testkit/eventually';
 import { parser } from '@prometheus-io/lezer-promql';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -14,6 +16,7 @@ import { type OwnInstance, startOwnInstance } from '../instance/own-instance.ts'
 
 const METRICS_TOKEN = 'a-token-of-the-tests-for-metrics-alone';
 const RUNBOOK = 'docs/alerts.md';
+const DASHBOARD = fileURLToPath(new URL('../../../../deploy/grafana/dashboard.mjs', import.meta.url));
 
 let receiver: OtlpReceiver;
 let instance: OwnInstance;
@@ -122,7 +125,7 @@ describe('metrics', () => {
     const { types, samples } = await scrapeAll();
     const { groups } = parse(await readRepository('deploy/prometheus/alerts.yml')) as { groups: Array<{ rules: AlertRule[] }> };
     const alerts = groups.flatMap(({ rules }) => rules);
-    const { panels } = JSON.parse(await readRepository('deploy/grafana/latchkey.json')) as {
+    const { panels } = JSON.parse(execFileSync(process.execPath, [DASHBOARD], { encoding: 'utf8' })) as {
       panels: Array<{ targets?: Array<{ expr: string }> }>;
     };
     const shown = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr.replaceAll('$__rate_interval', '1m')));
