@@ -38,7 +38,8 @@ again after each change.`,
     options: TEST_OPTIONS,
     usage: `npm run test:all [-- <file or folder>... [options of vitest]]
 
-As npm test, with every end-to-end test in both shapes and the fault tests that take minutes.
+As npm test, with every end-to-end test in both shapes and the fault tests that take minutes. Where Go is installed, it
+builds and runs programs that check the protocols and docker-compose.yml.
 
 Deployment has separate tests, which need root on Debian: deploy/test/compose-run and deploy/test/cluster-run.`,
   },

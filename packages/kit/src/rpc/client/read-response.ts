@@ -15,7 +15,8 @@ export const MESSAGE_TYPE = 'application/proto';
 /**
  * The body of a response.
  *
- * @throws ConnectError the error that it contains instead, or `internal` if it has another type
+ * @throws ConnectError the error that it contains instead; for another type `internal`, or
+ *   `unknown` if Connect has no such type
  */
 export function readBody({ status, headers, body }: WholeResponse, expectedType: string): Uint8Array {
   const contentType = headers['content-type'];
@@ -23,7 +24,10 @@ export function readBody({ status, headers, body }: WholeResponse, expectedType:
     const error = new ConnectError(`HTTP ${status}`, codeFromHttpStatus(status));
     throw contentType?.startsWith('application/json') ? errorFromJsonBytes(body, undefined, error) : error;
   }
-  if (contentType !== expectedType) throw new ConnectError(`unsupported content type ${contentType}`, Code.Internal);
+  if (contentType !== expectedType) {
+    const code = /^application\/(json|proto)\b/.test(contentType ?? '') ? Code.Internal : Code.Unknown;
+    throw new ConnectError(`unsupported content type ${contentType}`, code);
+  }
   return body;
 }
 

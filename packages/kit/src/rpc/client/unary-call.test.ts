@@ -87,7 +87,7 @@ describe('a server that misbehaves', () => {
 
   it.each<[string, Listener, Code]>([
     ['a malformed response', answerWith(200, 'application/proto', Buffer.of(0x0a, 0xff)), Code.Internal],
-    ['another content type', answerWith(200, 'text/html', '<p>'), Code.Internal],
+    ['another content type', answerWith(200, 'text/html', '<p>'), Code.Unknown],
     ['an endless response', flood, Code.ResourceExhausted],
     ['an error that is no JSON', answerWith(503, 'application/json', 'oops'), Code.Unavailable],
     ['an error of a proxy', answerWith(502, 'text/html', '<p>'), Code.Unavailable],
