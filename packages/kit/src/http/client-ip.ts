@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import proxyAddr from '@fastify/proxy-addr';
+import ipaddr from 'ipaddr.js';
 
 const MAPPED_IPV4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 
@@ -23,17 +24,15 @@ export function canonicalIp(forwarded: string | undefined, remoteAddress = ''): 
   return MAPPED_IPV4.exec(ip)?.[1] ?? ip;
 }
 
-/** The unit of limits per address: an IPv4 address, or the /64 of an IPv6 one. */
+/**
+ * The unit of limits per address: an IPv4 address, or the /64 of an IPv6 one.
+ *
+ * @param ip valid, as {@link canonicalIp} gives it
+ */
 export function networkOf(ip: string): string {
   if (!ip.includes(':')) return ip;
-  const [head = '', tail] = ip.split('::');
-  const groups = head === '' ? [] : head.split(':');
-  // An IPv4 address at the end stands for two groups.
-  const after = tail === undefined || tail === '' ? 0 : tail.split(':').length + (tail.includes('.') ? 1 : 0);
-  const zeros = tail === undefined ? 0 : Math.max(0, 8 - groups.length - after);
-  const full = [...groups, ...Array<string>(zeros).fill('0'), ...(tail ? tail.split(':') : [])];
-  return `${full
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group || '0', 16).toString(16))
-    .join(':')}::/64`;
+  // An interface at the end (RFC 4007) may have characters that the parser rejects.
+  const { parts } = ipaddr.IPv6.parse(ip.replace(/%.*/s, ''));
+  const groups = parts.slice(0, 4).map((group) => group.toString(16));
+  return `${groups.join(':')}::/64`;
 }
