@@ -1,5 +1,5 @@
-import { expect, it } from 'vitest';
 import { startS3Server } from '@latchkey/testkit/s3/s3-server';
+import { expect, it } from 'vitest';
 import { newKey } from '../../testing/object-store/bodies.ts';
 import { describeS3Store } from '../../testing/object-store/s3-contract.ts';
 import { createS3Store } from './s3-store.ts';
