@@ -9,7 +9,7 @@ import type { PageStart } from './page.ts';
 const SETTING_COLUMNS = ApplicationSettingsSchema.fields.map(({ name }) => name as keyof SettingsRow);
 
 /** Columns that a change may depend on: not the sealed keys and the levels, which can be long. */
-const CHANGEABLE = ['id', 'account_id', 'name', 'recent_rotations'] as const;
+const CHANGEABLE = ['id', 'account_id', 'name', 'recent_rotations', 'last_sequence'] as const;
 
 /** An application whose row is locked for a change. */
 export type ApplicationRow = Pick<Selectable<ApplicationTable>, (typeof CHANGEABLE)[number]> & SettingsRow;
@@ -101,7 +101,7 @@ export async function selectLevels(db: Kysely<AppsDatabase>, accountId: string, 
 }
 
 /** The application behind a runtime key. */
-export type KeyHolderRow = SettingsRow & Pick<Selectable<ApplicationTable>, 'id' | 'account_id' | 'name' | 'last_sequence'>;
+export type KeyHolderRow = SettingsRow & Pick<ApplicationRow, 'id' | 'account_id' | 'name' | 'last_sequence'>;
 
 /** The most frequent reads of the service: settings, and the application of a runtime key. */
 export function createReads(pool: pg.Pool) {

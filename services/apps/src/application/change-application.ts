@@ -61,7 +61,7 @@ export interface ApplicationChange {
   readonly tx: Kysely<AppsDatabase>;
   /** The application before the change, whose row is locked. */
   readonly row: ApplicationRow;
-  /** Adds an event to the log, with the application's next `sequence`. */
+  /** Adds an event to the log. The change stores a new `last_sequence` itself. */
   addEvent(event: EventBody, now: Date): Promise<void>;
   record(action: ApplicationAction, changes: Changes): Promise<void>;
 }

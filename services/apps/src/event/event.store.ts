@@ -3,20 +3,8 @@ import type pg from 'pg';
 import type { PageStart } from '../application/page.ts';
 import type { ApplicationEventTable, ApplicationTable, AppsDatabase } from '../db/schema.ts';
 
-/** Inserts an event; where it is sequenced, with the `sequence` after the application's last one. */
-export async function insertEvent(
-  db: Kysely<AppsDatabase>,
-  row: Omit<Insertable<ApplicationEventTable>, 'sequence'>,
-  isSequenced: boolean,
-): Promise<void> {
-  const last_sequence = sql<number>`last_sequence + 1`;
-  const next = db.updateTable('application').set({ last_sequence }).where('id', '=', row.application_id);
-  const sequence = isSequenced ? sql<number>`(select last_sequence from next)` : null;
-  const target = isSequenced ? db.with('next', () => next.returning('last_sequence')) : db;
-  await target
-    .insertInto('application_event')
-    .values({ ...row, sequence })
-    .execute();
+export async function insertEvent(db: Kysely<AppsDatabase>, row: Insertable<ApplicationEventTable>): Promise<void> {
+  await db.insertInto('application_event').values(row).execute();
 }
 
 /** Named: every node with live connections runs it after each gap. */

@@ -16,7 +16,12 @@ export type EventBody = Exclude<NonNullable<MessageInitShape<typeof ApplicationE
 /** The event that live clients are not notified of; it has no `sequence`. */
 const INTERNAL_EVENT: EventBody['case'] = 'runtimeKeyRotated';
 
-/** Adds an event of an application, whose row is locked, to the log. */
+/**
+ * Adds an event to the log. Its `sequence` is the application's next: the caller stores it as
+ * `last_sequence`, in the same transaction.
+ *
+ * @param application the application before the change, whose row is locked
+ */
 export async function logEvent(
   tx: Kysely<AppsDatabase>,
   application: ApplicationRow,
@@ -27,16 +32,16 @@ export async function logEvent(
   const message = create(ApplicationEventSchema, { event });
   const context = currentContext();
   const json = toJson(ApplicationEventSchema, message, { useProtoFieldName: true }) as Record<string, JsonValue>;
-  const row = {
+  await insertEvent(tx, {
     id: newId(),
     application_id: application.id,
     account_id: application.account_id,
+    sequence: event.case === INTERNAL_EVENT ? null : Number(application.last_sequence) + 1,
     type,
     data: JSON.stringify(json[type]),
     created_at: now,
     call_origin: context && JSON.stringify(context),
-  };
-  await insertEvent(tx, row, event.case !== INTERNAL_EVENT);
+  });
 }
 
 /**

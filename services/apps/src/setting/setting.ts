@@ -81,7 +81,7 @@ export async function updateSetting(ctx: Acting<AppsContext>, ref: ApplicationRe
     const previous = row[column];
     if (next === previous) return;
     const event = setting.event?.(String(next), String(previous));
-    await updateApplication(tx, row.id, { [column]: next });
+    await updateApplication(tx, row.id, { [column]: next, ...(event && { last_sequence: Number(row.last_sequence) + 1 }) });
     if (event) await addEvent(event, ctx.clock());
     await record(setting.action?.(next) ?? 'application.setting_updated', { field, value: next, previous });
   });
