@@ -67,6 +67,8 @@ describe('an attack on the dashboard', IN_CHROMIUM, () => {
     await page.context().clearCookies();
     await page.goto('/sign-up?returnTo=/%09/evil.test');
     await page.getByRole('link', { name: 'Sign in' }).click();
+    // The page before has fields of the same names.
+    await heading(page, 'Sign in').waitFor();
     await page.getByLabel('Email').fill(owner.email);
     await page.getByLabel('Password').fill(owner.password);
     await page.keyboard.press('Enter');
