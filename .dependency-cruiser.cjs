@@ -31,7 +31,7 @@ module.exports = {
       comment: 'Of the protocol, kit may use what every service shares.',
       severity: 'error',
       from: { path: '^packages/kit/', pathNot: TESTS },
-      to: { path: '^(packages/(audit|deletions)/|proto/gen/latchkey/(?!rpc/))' },
+      to: { path: '^(packages/(audit|contract|deletions)/|proto/gen/latchkey/(?!rpc/))' },
     },
     {
       name: 'no-service-imports-another',
@@ -50,7 +50,14 @@ module.exports = {
       comment: 'What `latchkey admin` needs of the server is given to it.',
       severity: 'error',
       from: { path: '^packages/(cli|client)/src/', pathNot: TESTS },
-      to: { path: '^(services|proto|packages/(?!(cli|client)/))' },
+      to: { path: '^(services|proto|packages/(?!(cli|client|contract)/))' },
+    },
+    {
+      name: 'contract-stands-alone',
+      comment: 'The bundles of the command line and of the dashboard hold it.',
+      severity: 'error',
+      from: { path: '^packages/contract/', pathNot: TESTS },
+      to: { pathNot: '^packages/contract/' },
     },
     {
       name: 'embedded-stands-alone',

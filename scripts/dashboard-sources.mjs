@@ -7,7 +7,7 @@ export const builtDir = `${root}packages/dashboard/dist/`;
 export const stampPath = `${builtDir}built-from`;
 
 /** Inputs of the built files, besides the installed packages, which the lockfile names. */
-const SOURCES = ['packages/dashboard', 'packages/client/src', 'pnpm-lock.yaml'];
+const SOURCES = ['packages/dashboard', 'packages/client/src', 'packages/contract/src', 'pnpm-lock.yaml'];
 
 /** Hash of all sources of the dashboard. Plain JavaScript, as the installer uses it. */
 export function hashSources() {

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
-
-const SCOPES = ['applications:read', 'applications:create', 'applications:update', 'files:upload', 'files:read', 'files:delete'];
+import { SCOPES } from '@latchkey/contract/scopes';
 
 /** A client with a key of all scopes, and an application of its account. */
 export interface Caller {

@@ -1,6 +1,14 @@
 import { basename } from 'node:path';
+import { FILE_NAME, FILE_NAME_LENGTH_MAX, FILE_NAME_RULE } from '@latchkey/contract/file-name';
+import {
+  APPLICATION_NAME,
+  describeLength,
+  type Length,
+  LICENSE_LEVEL,
+  LICENSE_LEVELS_MAX,
+  VERSION,
+} from '@latchkey/contract/lengths';
 import { z } from 'zod';
-import { FILE_NAME } from '../file-name.ts';
 
 /** Names of settings, in the order in which they are shown and exported. */
 export const SETTING_NAMES = [
@@ -11,34 +19,34 @@ export const SETTING_NAMES = [
   'applicationUserRequiresLicense',
 ] as const;
 
-const LEVELS_MAX = 1_000;
-const FILE_NAME_RULE =
-  'must be 1 to 16 characters: ASCII letters, digits, underscores and dashes, with single spaces or dots between them';
 // Length checks of zod also run on objects with a `length`, and throw. Refinements do not.
 /** Text of this many code points that the server stores unchanged. */
-const textOf = (min: number, max: number, description: string) =>
+const textOf = (bounds: Length, description: string) =>
   z
     .string({ error: ({ input }) => (typeof input === 'string' ? undefined : 'must be text: put it in quotes') })
-    .refine((text) => {
-      const { length } = Array.from(text);
-      return length >= min && length <= max && text === text.trim() && text.isWellFormed();
-    }, `must be ${min} to ${max} characters without white space around`)
-    .meta({ description, minLength: min, maxLength: max });
+    .refine(
+      (text) => {
+        const { length } = Array.from(text);
+        return length >= bounds.min && length <= bounds.max && text === text.trim() && text.isWellFormed();
+      },
+      `must be ${describeLength(bounds)} without white space around`,
+    )
+    .meta({ description, minLength: bounds.min, maxLength: bounds.max });
 
-const applicationName = textOf(6, 32, 'Identifies the application, unless an id does.').refine(
+const applicationName = textOf(APPLICATION_NAME, 'Identifies the application, unless an id does.').refine(
   (name) => name === name.normalize('NFC') && !/[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/u.test(name),
   'must be in Unicode NFC and have no invisible characters',
 );
 const fileName = z
   .string()
   .regex(FILE_NAME, FILE_NAME_RULE)
-  .refine((name) => name.length <= 16, FILE_NAME_RULE)
-  .meta({ maxLength: 16 });
-const licenseLevel = textOf(1, 16, 'License level.');
+  .refine((name) => name.length <= FILE_NAME_LENGTH_MAX, FILE_NAME_RULE)
+  .meta({ maxLength: FILE_NAME_LENGTH_MAX });
+const licenseLevel = textOf(LICENSE_LEVEL, 'License level.');
 const flag = (description: string) => z.boolean().optional().meta({ description });
 
 const settings = z.strictObject({
-  version: textOf(1, 64, 'Version that live clients are notified of. Put it in quotes: 1.10 is a number.').optional(),
+  version: textOf(VERSION, 'Version that live clients are notified of. Put it in quotes: 1.10 is a number.').optional(),
   status: z.enum(['online', 'paused']).optional(),
   applicationLicenseRequiresClientId: flag('Whether a license needs a client id.'),
   applicationUserRequiresClientId: flag('Whether a user needs a client id.'),
@@ -78,13 +86,13 @@ const application = z.strictObject({
   settings: settings.optional().meta({ description: 'Settings that are absent stay as they are.' }),
   levels: z
     .array(licenseLevel)
-    .refine(({ length }) => length >= 1 && length <= LEVELS_MAX, `must be 1 to ${LEVELS_MAX} levels`)
+    .refine(({ length }) => length >= 1 && length <= LICENSE_LEVELS_MAX, `must be 1 to ${LICENSE_LEVELS_MAX} levels`)
     .superRefine(rejectDuplicates((level: string) => level, 'is a level twice'))
     .optional()
     .meta({
       description: 'All license levels, in their order. If absent, they stay as they are.',
       minItems: 1,
-      maxItems: LEVELS_MAX,
+      maxItems: LICENSE_LEVELS_MAX,
       uniqueItems: true,
     }),
   files: z

@@ -1,4 +1,6 @@
 import type { ApiKey, Latchkey, Scope } from '@latchkey/client';
+import { describeLength, KEY_NAME } from '@latchkey/contract/lengths';
+import { SCOPES } from '@latchkey/contract/scopes';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { examples, withContext, yesOption } from '../command.ts';
 import type { Context } from '../context.ts';
@@ -7,7 +9,6 @@ import { findByNameOrId } from '../find.ts';
 import type { Io } from '../io.ts';
 import { formatTime } from '../output/text.ts';
 import { resolveApplication } from '../resolve.ts';
-import { SCOPES } from '../scopes.ts';
 import { addSessionOptions, type SessionOptions, withSession } from '../session.ts';
 
 const DAY_MS = 86_400_000;
@@ -31,7 +32,7 @@ export function apiKeysCommand(io: Io): Command {
   const create = keys
     .command('create')
     .description('Create a key and print it: it is shown this once')
-    .argument('<name>', '3 to 64 characters');
+    .argument('<name>', describeLength(KEY_NAME));
   addKeyOptions(create).action(
     withContext(io, (context, name: string, options: KeyOptions) => createKey(context, name, options)),
   );
@@ -47,7 +48,7 @@ export function apiKeysCommand(io: Io): Command {
     .command('edit')
     .description('Change a key; it holds from its next request on')
     .argument('<key>', 'name or id');
-  addKeyOptions(edit.option('--name <name>', 'new name, 3 to 64 characters')).action(
+  addKeyOptions(edit.option('--name <name>', `new name, ${describeLength(KEY_NAME)}`)).action(
     withContext(io, (context, key: string, options: KeyOptions) => editKey(context, key, options)),
   );
   examples(edit, [['latchkey api-keys edit ci-upload --scopes files:upload,files:read,files:delete', 'Replace its scopes']]);

@@ -1,4 +1,5 @@
 import type { Application, Latchkey } from '@latchkey/client';
+import { APPLICATION_NAME, describeLength, VERSION } from '@latchkey/contract/lengths';
 import { Command, Option } from 'commander';
 import { examples, withContext, yesOption } from '../command.ts';
 import type { Context } from '../context.ts';
@@ -89,7 +90,7 @@ function addCreateAndDelete(apps: Command, io: Io): void {
   const create = apps
     .command('create')
     .description('Create an application: online, with version 1.0 and both runtime keys')
-    .argument('<name>', '6 to 32 characters')
+    .argument('<name>', describeLength(APPLICATION_NAME))
     .action(
       withContext(io, async (context, name: string) => {
         const client = await context.client();
@@ -152,7 +153,7 @@ function addVersion(apps: Command, io: Io): void {
     .command('version')
     .description('Print the version of an application, or set it; its live clients are notified')
     .argument(...APP)
-    .argument('[version]', '1 to 64 characters')
+    .argument('[version]', describeLength(VERSION))
     .action(
       withContext(io, async (context, app: string, version: string | undefined) => {
         const client = await context.client();

@@ -1,3 +1,4 @@
+import { FILE_NAME_LENGTH } from '@latchkey/contract/file-name';
 import { Command, Option } from 'commander';
 import { examples, withContext, yesOption } from '../command.ts';
 import { type DownloadOptions, downloadFile } from '../download/download-file.ts';
@@ -52,7 +53,7 @@ function addUpload(files: Command, io: Io): void {
   const command = withApp(files.command('upload'))
     .description('Upload files, one after the other, and print their SHA-256 as sha256sum does')
     .argument('<path...>', 'files; their names on the server are those without the folder')
-    .option('--name <name>', 'name on the server, for a single file: 1 to 16 characters')
+    .option('--name <name>', `name on the server, for a single file: ${FILE_NAME_LENGTH}`)
     .option('--replace', 'replace files of the same name; those with the same content are left as they are')
     .action(withContext(io, (context, paths: string[], options: UploadCommandOptions) => uploadFiles(context, paths, options)));
   examples(command, [
@@ -83,7 +84,7 @@ function addRename(files: Command, io: Io): void {
   const command = withApp(files.command('rename'))
     .description('Give a file another name')
     .argument('<file>', 'name or id of the file')
-    .argument('<name>', 'new name, 1 to 16 characters')
+    .argument('<name>', `new name, ${FILE_NAME_LENGTH}`)
     .action(
       withContext(io, async (context, wanted: string, name: string, { app }: AppOption) => {
         const client = await context.client();

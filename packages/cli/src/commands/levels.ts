@@ -1,3 +1,4 @@
+import { describeLength, LICENSE_LEVEL } from '@latchkey/contract/lengths';
 import { Command } from 'commander';
 import { examples, withContext } from '../command.ts';
 import type { Io } from '../io.ts';
@@ -22,7 +23,7 @@ export function levelsCommand(io: Io): Command {
     .command('set')
     .description('Replace the whole list of levels')
     .argument('<app>', 'name or id of the application')
-    .argument('<level...>', 'levels in their order, 1 to 16 characters each')
+    .argument('<level...>', `levels in their order, ${describeLength(LICENSE_LEVEL)} each`)
     .action(
       withContext(io, async (context, app: string, list: string[]) => {
         const client = await context.client();

@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import type { AccountProfile, Latchkey } from '@latchkey/client';
+import { SCOPES } from '@latchkey/contract/scopes';
 import { Command, Option } from 'commander';
 import { examples, withContext } from '../command.ts';
 import { type Profile, readProfiles, writeProfiles } from '../config/profiles.ts';
@@ -8,7 +9,6 @@ import { CliError } from '../errors.ts';
 import type { Io } from '../io.ts';
 import { checkKey } from '../key.ts';
 import { readStdin } from '../output/stdin.ts';
-import { SCOPES } from '../scopes.ts';
 import { addSessionOptions, endSessionAfter, readPassword, type SessionOptions, signIn } from '../session.ts';
 
 const KEY_NAME_MAX = 64;

@@ -1,9 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { open, realpath, rename, rm, stat } from 'node:fs/promises';
 import type { Latchkey, StoredFile } from '@latchkey/client';
+import { FILE_NAME } from '@latchkey/contract/file-name';
 import type { Context } from '../context.ts';
 import { CliError, toOutcome } from '../errors.ts';
-import { FILE_NAME } from '../file-name.ts';
 import { formatBytes } from '../output/text.ts';
 import { abortOnSignal } from '../signals.ts';
 import { UploadProgress } from '../upload/upload-progress.ts';

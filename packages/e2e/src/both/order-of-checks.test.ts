@@ -1,6 +1,7 @@
+import { SCOPES } from '@latchkey/contract/scopes';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Api, SendOptions } from '../client/api.ts';
-import { createApplication, createKey, type Owner, readState, SCOPES, sharedApi, signUp, unique } from '../client/caller.ts';
+import { createApplication, createKey, type Owner, readState, sharedApi, signUp, unique } from '../client/caller.ts';
 import { ACTION, CHECK_NAME, MIB, outcome, upload } from '../client/files.ts';
 import { forgeKey } from '../client/key-text.ts';
 import { APPLICATION_ROUTES, nameOf, type RouteCase } from '../client/routes.ts';

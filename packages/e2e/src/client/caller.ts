@@ -1,22 +1,9 @@
 import { randomBytes } from 'node:crypto';
+import { SCOPES, type Scope } from '@latchkey/contract/scopes';
 import { inject } from 'vitest';
 import { Api } from './api.ts';
 import { listFiles } from './files.ts';
 import '../instance/provided.ts';
-
-/** All scopes (specification 5.3). */
-export const SCOPES = [
-  'applications:read',
-  'applications:create',
-  'applications:update',
-  'applications:delete',
-  'files:upload',
-  'files:read',
-  'files:delete',
-  'account:read',
-] as const;
-
-export type Scope = (typeof SCOPES)[number];
 
 export interface Owner {
   /** The session: its cookie and its CSRF token. */

@@ -1,5 +1,6 @@
+import type { Scope } from '@latchkey/contract/scopes';
 import type { Api, SendOptions } from './api.ts';
-import { type Scope, unique } from './caller.ts';
+import { unique } from './caller.ts';
 import { findFileId, upload } from './files.ts';
 
 /** A route of the REST interface, with a request that is valid. */

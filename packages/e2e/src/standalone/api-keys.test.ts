@@ -1,6 +1,7 @@
+import { SCOPES } from '@latchkey/contract/scopes';
 import { eventually } from '@latchkey/testkit/eventually';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { createApplication, createKey, type Owner, readState, SCOPES, signUp } from '../client/caller.ts';
+import { createApplication, createKey, type Owner, readState, signUp } from '../client/caller.ts';
 import { outcome } from '../client/files.ts';
 
 const PATH = '/api/v1/panel/api-keys';

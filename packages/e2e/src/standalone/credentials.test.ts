@@ -1,7 +1,8 @@
+import { SCOPES } from '@latchkey/contract/scopes';
 import { eventually } from '@latchkey/testkit/eventually';
 import { beforeAll, describe, expect, inject, it } from 'vitest';
 import type { Answer, Api } from '../client/api.ts';
-import { createApplication, createKey, type Key, type Owner, readState, SCOPES, sharedApi, signUp } from '../client/caller.ts';
+import { createApplication, createKey, type Key, type Owner, readState, sharedApi, signUp } from '../client/caller.ts';
 import { outcome } from '../client/files.ts';
 import { forgeKey, mistype } from '../client/key-text.ts';
 import { sendRaw } from '../client/raw-request.ts';

@@ -1,6 +1,7 @@
+import { SCOPES } from '@latchkey/contract/scopes';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Answer, Api, Body } from '../client/api.ts';
-import { cookieOf, createApplication, createKey, PASSWORD, SCOPES, signUp, unique } from '../client/caller.ts';
+import { cookieOf, createApplication, createKey, PASSWORD, signUp, unique } from '../client/caller.ts';
 import { outcome } from '../client/files.ts';
 import { forgeKey } from '../client/key-text.ts';
 import { signInTo } from '../client/two-factor.ts';

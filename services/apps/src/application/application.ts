@@ -1,5 +1,6 @@
 import type { Acting } from '@latchkey/audit/actor';
 import { runTransaction } from '@latchkey/audit/transaction';
+import { APPLICATION_NAME } from '@latchkey/contract/lengths';
 import { DomainError } from '@latchkey/kit/errors/errors';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import { hasLength, withoutInvisible } from '@latchkey/kit/validation/text';
@@ -12,8 +13,8 @@ import { parsePage } from './page.ts';
 /**
  * Creates an application with the defaults of the schema.
  *
- * @param nameText 6 to 32 code points in NFC, without invisible ones and white space around; it
- *   need not be unique
+ * @param nameText of the length `APPLICATION_NAME` in NFC, without invisible characters and outer
+ *   white space; it need not be unique
  * @returns the new application's id
  * @throws `account_id_invalid`, `application_name_invalid`, `applications_limit_exceeded`, and
  *   `queue_full` if too many creations of the account wait
@@ -21,7 +22,7 @@ import { parsePage } from './page.ts';
 export async function createApplication(ctx: Acting<AppsContext>, accountText: string, nameText: string): Promise<string> {
   const accountId = parseAccountId(accountText);
   const name = withoutInvisible(nameText);
-  if (!hasLength(name, 6, 32)) throw errors.application_name_invalid();
+  if (!hasLength(name, APPLICATION_NAME.min, APPLICATION_NAME.max)) throw errors.application_name_invalid();
   ctx.writes.check(accountId);
   return ctx.writes.run(accountId, () => insertNewApplication(ctx, accountId, name));
 }

@@ -1,5 +1,5 @@
 import type { Acting } from '@latchkey/audit/actor';
-import { LICENSE_LEVELS_MAX } from '@latchkey/kit/validation/list-lengths';
+import { LICENSE_LEVEL, LICENSE_LEVELS_MAX } from '@latchkey/contract/lengths';
 import { hasLength } from '@latchkey/kit/validation/text';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
@@ -17,7 +17,7 @@ export async function listLicenseLevels(ctx: AppsContext, ref: ApplicationRef): 
 /**
  * Replaces the whole set of license levels, in the order given.
  *
- * @param given 1 to 1,000, each 1 to 16 code points after trimming, each once (specification 2.3)
+ * @param given one to `LICENSE_LEVELS_MAX`, each trimmed and once (specification 2.3)
  * @throws `license_levels_invalid`, `application_not_found`
  */
 export async function replaceLicenseLevels(
@@ -27,7 +27,8 @@ export async function replaceLicenseLevels(
 ): Promise<void> {
   if (given.length > LICENSE_LEVELS_MAX) throw errors.license_levels_invalid();
   const levels = given.map((level) => level.trim());
-  const isValid = levels.length > 0 && new Set(levels).size === levels.length && levels.every((level) => hasLength(level, 1, 16));
+  const isSized = levels.every((level) => hasLength(level, LICENSE_LEVEL.min, LICENSE_LEVEL.max));
+  const isValid = levels.length > 0 && new Set(levels).size === levels.length && isSized;
   if (!isValid) throw errors.license_levels_invalid();
   await changeApplication(ctx, ref, async ({ tx, row, record }) => {
     await store.updateApplication(tx, row.id, { license_levels: levels });

@@ -1,3 +1,4 @@
+import { AVATAR_BYTES_MAX } from '@latchkey/contract/limits';
 import { ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
 import { acquireAll, createShare } from '../concurrency.ts';
 import type { FilesConfig } from '../config.ts';
@@ -5,8 +6,6 @@ import { errors } from '../errors.ts';
 
 export type AvatarLimits = Readonly<ReturnType<typeof createAvatarLimits>>;
 
-/** The gateway rejects larger announced sizes before it sends a body. */
-const AVATAR_BYTES_MAX = 3 * 1024 * 1024;
 const PIXELS_MAX = 16_000_000;
 const UPLOADS_MAX = 64;
 /** Two, as a few accounts with slow bodies must not use up the limit. */

@@ -1,4 +1,5 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
+import { PRINCIPAL_AGE_MS_MAX } from '@latchkey/contract/limits';
 import { PrincipalKind, type Principal as PrincipalMessage } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { LRUCache } from 'lru-cache';
 import type { Clients } from '../clients.ts';
@@ -12,8 +13,6 @@ interface CachedPrincipal {
   readonly clientIp: string;
 }
 
-/** Longest use of a cached principal, in milliseconds, as `authentication.proto` promises. */
-const PRINCIPAL_AGE_MS_MAX = 3_000;
 const PRINCIPALS_MAX = 10_000;
 
 /** Authenticates credentials with identity, and caches the principals. */

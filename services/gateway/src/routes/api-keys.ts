@@ -1,6 +1,6 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { KEY_APPLICATIONS_MAX } from '@latchkey/kit/validation/list-lengths';
-import { SCOPES } from '@latchkey/kit/validation/scopes';
+import { describeLength, KEY_APPLICATIONS_MAX, KEY_NAME } from '@latchkey/contract/lengths';
+import { SCOPES } from '@latchkey/contract/scopes';
 import { type ApiKey, ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { z } from 'zod';
 import { list } from '../routing/list.ts';
@@ -14,7 +14,7 @@ const unique = (items: readonly unknown[]) => new Set(items).size === items.leng
 const scope = z.enum(SCOPES).meta({ id: 'Scope', description: 'What a management API key may do.' });
 
 const fields = {
-  name: nameText(3, 64, 'Name, 3 to 64 characters without invisible ones and white space around.'),
+  name: nameText(KEY_NAME, `Name, ${describeLength(KEY_NAME)} without invisible ones and white space around.`),
   scopes: list(scope, 1, SCOPES.length).refine(unique, 'must not have a scope twice').meta({ uniqueItems: true }),
   allApplications: z.boolean(),
   applicationIds: list(applicationId, 0, KEY_APPLICATIONS_MAX),

@@ -1,3 +1,4 @@
+import { APPLICATION_NAME, describeLength } from '@latchkey/contract/lengths';
 import { CallQueue } from '@latchkey/kit/concurrency/call-queue';
 import { type Application, ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
@@ -66,9 +67,8 @@ export function applicationRoutes({ clients }: RouteContext) {
       successHeaders: { Location: 'Path of `get-application-settings` for the new application.' },
       body: z.strictObject({
         name: nameText(
-          6,
-          32,
-          'Name, 6 to 32 characters without invisible ones and white space around. Names need not be unique.',
+          APPLICATION_NAME,
+          `Name, ${describeLength(APPLICATION_NAME)} without invisible ones and white space around. Names need not be unique.`,
         ),
       }),
       examples: { application: { name: 'Photo Editor' } },

@@ -1,3 +1,4 @@
+import { AVATAR_BYTES_MAX } from '@latchkey/contract/limits';
 import { networkOf } from '@latchkey/kit/http/client-ip';
 import { AvatarService, UploadAvatarResponseSchema } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import type { FastifyReply } from 'fastify';
@@ -9,9 +10,6 @@ import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { idText } from '../routing/schemas.ts';
 
 const AVATAR_URL = '/api/v1/panel/avatar';
-
-/** Largest avatar that the files service accepts, in bytes. */
-const AVATAR_BYTES_MAX = 3 * 1024 * 1024;
 
 /** URL of an avatar. Every upload has a new one. */
 export function avatarUrlOf(avatarId: string): string {
@@ -36,7 +34,7 @@ export function avatarRoutes({ clients, filesData, limits }: RouteContext) {
       operationId: 'uploadAvatar',
       summary: 'Upload an avatar',
       description: [
-        'The body is a PNG, JPEG or WebP image of up to 3 MiB and 16 million pixels, 65,535 to a side, without animation. Its bytes alone show its type.',
+        `The body is a PNG, JPEG or WebP image of up to ${AVATAR_BYTES_MAX / 1024 / 1024} MiB and 16 million pixels, 65,535 to a side, without animation. Its bytes alone show its type.`,
         'It is resized to 256 x 256 at most, turned upright, and stored as WebP without metadata. The earlier avatar is deleted afterwards.',
       ].join(' '),
       limit: { limit: limits.avatarUploads, per: 'account' },

@@ -1,3 +1,4 @@
+import { DOWNLOAD_URL_LIFETIME_S, FILES_PAGE_SIZE } from '@latchkey/contract/limits';
 import { hasLength } from '@latchkey/kit/validation/text';
 import { type File, FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { z } from 'zod';
@@ -7,8 +8,6 @@ import { checkOwned } from '../routing/application.ts';
 import { list } from '../routing/list.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationQuery, checksum, EXAMPLE_IDS, fileName, idOf, timestamp, toIso, toIsoOrNull } from '../routing/schemas.ts';
-
-const PAGE_SIZE = 10;
 
 const fileRow = z
   .object({
@@ -55,17 +54,17 @@ function parseOrUndefined(text: string): unknown {
   }
 }
 
-const LIFETIME_RULE = 'must be a whole number from 30 to 3,600';
-const LIFETIME_SECONDS_DEFAULT = 300;
+const LIFETIME = DOWNLOAD_URL_LIFETIME_S;
+const LIFETIME_RULE = `must be a whole number from ${LIFETIME.min} to ${LIFETIME.max.toLocaleString('en')}`;
 
 const downloadUrlBody = z.strictObject({
   fileId,
   lifetimeSeconds: z
     .int({ error: LIFETIME_RULE, abort: true })
-    .min(30, LIFETIME_RULE)
-    .max(3_600, LIFETIME_RULE)
+    .min(LIFETIME.min, LIFETIME_RULE)
+    .max(LIFETIME.max, LIFETIME_RULE)
     .optional()
-    .meta({ description: `How long the URL is valid, in seconds; ${LIFETIME_SECONDS_DEFAULT} unless set.` }),
+    .meta({ description: `How long the URL is valid, in seconds; ${LIFETIME.default} unless set.` }),
 });
 
 /** Largest number that the protocol can carry; no table has that many pages. */
@@ -124,7 +123,7 @@ export function fileRoutes({ clients }: RouteContext) {
       operationId: 'getFilesTable',
       application: 'query',
       summary: 'List the files of an application',
-      description: `Newest first, ${PAGE_SIZE} a page.`,
+      description: `Newest first, ${FILES_PAGE_SIZE} a page.`,
       query: tableQuery,
       data: z.array(fileRow),
       beside: { totalPages: z.int().meta({ examples: [1] }) },
@@ -132,8 +131,8 @@ export function fileRoutes({ clients }: RouteContext) {
       message: 'Successfully fetched table',
       handle: async ({ application, principal: { username }, query }) => {
         const { currentPage: page = 1n, searchParams: nameContains = '' } = query;
-        const found = await files.listFiles({ ...application, pageSize: PAGE_SIZE, page, nameContains });
-        const totalPages = Math.ceil(Number(found.totalFiles) / PAGE_SIZE);
+        const found = await files.listFiles({ ...application, pageSize: FILES_PAGE_SIZE, page, nameContains });
+        const totalPages = Math.ceil(Number(found.totalFiles) / FILES_PAGE_SIZE);
         return { data: found.files.map((file) => toRow(file, username)), beside: { totalPages } };
       },
     }),
@@ -155,7 +154,7 @@ export function fileRoutes({ clients }: RouteContext) {
         .meta({ id: 'DownloadUrl' }),
       failures: [FileService.method.createDownloadUrl],
       message: 'Download URL created.',
-      handle: async ({ application, body: { fileId, lifetimeSeconds = LIFETIME_SECONDS_DEFAULT } }) => {
+      handle: async ({ application, body: { fileId, lifetimeSeconds = LIFETIME.default } }) => {
         const { url, expiresAt } = await files.createDownloadUrl({ ...application, fileId, lifetimeSeconds });
         return { url, expiresAt: toIso(expiresAt) };
       },

@@ -1,11 +1,11 @@
-import { LICENSE_LEVELS_MAX } from '@latchkey/kit/validation/list-lengths';
+import { describeLength, LICENSE_LEVEL, LICENSE_LEVELS_MAX } from '@latchkey/contract/lengths';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { z } from 'zod';
 import { list } from '../routing/list.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { trimmedText } from '../routing/schemas.ts';
 
-const level = trimmedText(1, 16, 'License level, 1 to 16 characters after trimming.');
+const level = trimmedText(LICENSE_LEVEL, `License level, ${describeLength(LICENSE_LEVEL)} after trimming.`);
 const levels = list(level, 1, LICENSE_LEVELS_MAX)
   .refine((names) => new Set(names).size === names.length, 'must not have a level twice')
   .meta({ uniqueItems: true });
@@ -25,7 +25,7 @@ export function licenseLevelRoutes({ clients: { applications } }: RouteContext) 
       operationId: 'saveLicenseLevels',
       application: 'query',
       summary: 'Replace the license levels of an application',
-      description: 'Replaces the whole set atomically, in the order given. At most 1,000 levels.',
+      description: `Replaces the whole set atomically, in the order given. At most ${LICENSE_LEVELS_MAX.toLocaleString('en')} levels.`,
       body: z.strictObject({ levels }),
       examples: { levels: { levels: ['Basic', 'Pro'] } },
       message: 'License levels save successfully',

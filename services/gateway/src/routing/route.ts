@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { DescMessage, DescMethod } from '@bufbuild/protobuf';
-import type { Scope } from '@latchkey/kit/validation/scopes';
+import type { Scope } from '@latchkey/contract/scopes';
 import type { FastifyReply } from 'fastify';
 import type { z } from 'zod';
 import type { Cookies } from '../authentication/cookies.ts';

@@ -1,20 +1,22 @@
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
-import { FILE_NAME, FILE_NAME_LENGTH_MAX } from '@latchkey/kit/validation/file-name';
+import { FILE_NAME, FILE_NAME_LENGTH_MAX, FILE_NAME_RULE } from '@latchkey/contract/file-name';
+import { describeLength, type Length } from '@latchkey/contract/lengths';
 import { hasLength, isStorable, withoutInvisible } from '@latchkey/kit/validation/text';
 import { z } from 'zod';
 
-export function trimmedText(min: number, max: number, description: string) {
-  return lengthOf(z.string().trim(), min, max, description);
+export function trimmedText(length: Length, description: string) {
+  return lengthOf(z.string().trim(), length, description);
 }
 
 /** A name of this many code points after NFC, removal of invisible characters and trimming. */
-export function nameText(min: number, max: number, description: string) {
-  return lengthOf(z.string().overwrite(withoutInvisible), min, max, description);
+export function nameText(length: Length, description: string) {
+  return lengthOf(z.string().overwrite(withoutInvisible), length, description);
 }
 
-function lengthOf(text: z.ZodString, min: number, max: number, description: string) {
+function lengthOf(text: z.ZodString, length: Length, description: string) {
+  const { min, max } = length;
   return text
-    .refine((value) => hasLength(value, min, max), `must be ${min} to ${max} characters`)
+    .refine((value) => hasLength(value, min, max), `must be ${describeLength(length)}`)
     .meta({ description, minLength: min, maxLength: max });
 }
 
@@ -63,9 +65,6 @@ export const ownerProof = {
     .optional()
     .meta({ description: 'Code of the second factor, or a recovery code; ignored where there is none.' }),
 };
-
-const FILE_NAME_RULE =
-  'must be 1 to 16 characters: ASCII letters, digits, underscores and dashes, with single spaces or dots between them';
 
 /** A file name, without outer white space and invisible characters. */
 export const fileName = z

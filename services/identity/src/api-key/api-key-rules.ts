@@ -1,15 +1,13 @@
 import type { Changes } from '@latchkey/audit/record';
+import { describeLength, KEY_APPLICATIONS_MAX, KEY_NAME } from '@latchkey/contract/lengths';
+import { SCOPES } from '@latchkey/contract/scopes';
 import type { DomainError } from '@latchkey/kit/errors/errors';
 import { parseId } from '@latchkey/kit/validation/id';
-import { KEY_APPLICATIONS_MAX } from '@latchkey/kit/validation/list-lengths';
-import { SCOPES } from '@latchkey/kit/validation/scopes';
 import { hasLength, withoutInvisible } from '@latchkey/kit/validation/text';
 import { errors } from '../errors.ts';
 import type { ApiKeyRow } from './api-key.store.ts';
 
 const KNOWN_SCOPES = new Set<string>(SCOPES);
-const NAME_LENGTH_MIN = 3;
-const NAME_LENGTH_MAX = 64;
 /** The last instant with a year of four digits. */
 const EXPIRY_MAX_MS = Date.UTC(10_000, 0) - 1;
 
@@ -61,7 +59,7 @@ export function isActive(key: Pick<ApiKeyRow, 'revoked_at' | 'expires_at'>, now:
 
 function parseName(text: string): string {
   const name = withoutInvisible(text);
-  if (!hasLength(name, NAME_LENGTH_MIN, NAME_LENGTH_MAX)) throw invalid('name', 'must be 3 to 64 characters');
+  if (!hasLength(name, KEY_NAME.min, KEY_NAME.max)) throw invalid('name', `must be ${describeLength(KEY_NAME)}`);
   return name;
 }
 

@@ -1,6 +1,6 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError } from '@connectrpc/connect';
-import { SCOPES } from '@latchkey/kit/validation/scopes';
+import { SCOPES } from '@latchkey/contract/scopes';
 import { refusalOf } from '@latchkey/testkit/refusal';
 import { expect, test } from 'vitest';
 import { MINUTE_MS, openTestIdentity, outcomeOf } from '../testing/identity.ts';

@@ -1,10 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { PRINCIPAL_AGE_MS_MAX } from '@latchkey/contract/limits';
 import type { Logger } from '@latchkey/kit/log/logger';
 import type { Redis } from '@latchkey/kit/redis/redis';
 
-/** Longest reuse of a principal (authentication.proto, `AuthenticateResponse.epoch_key`). */
-export const PRINCIPAL_AGE_MAX_MS = 3_000;
 const EPOCH_LIFETIME_MS = 60_000;
 const EPOCH_BYTES = 12;
 /** Keys deleted by one command, so that no command blocks Redis for long. */
@@ -46,8 +45,8 @@ export function createEpochs(redis: Pick<Redis, 'eval' | 'del'>, logger: Logger,
       try {
         for (let i = 0; i < keys.length; i += BATCH_MAX) await redis.del(keys.slice(i, i + BATCH_MAX));
       } catch (err) {
-        logger.warn({ err, waitMs: PRINCIPAL_AGE_MAX_MS }, 'epoch not ended, waiting until cached principals expire');
-        await wait(PRINCIPAL_AGE_MAX_MS);
+        logger.warn({ err, waitMs: PRINCIPAL_AGE_MS_MAX }, 'epoch not ended, waiting until cached principals expire');
+        await wait(PRINCIPAL_AGE_MS_MAX);
       }
     },
   };

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { OPERATOR } from '@latchkey/audit/actor';
+import { PRINCIPAL_AGE_MS_MAX } from '@latchkey/contract/limits';
 import { ConfigError } from '@latchkey/kit/config/settings';
 import { DomainError } from '@latchkey/kit/errors/errors';
 import { createLogger } from '@latchkey/kit/log/logger';
@@ -8,7 +9,6 @@ import { endOnSignal } from '@latchkey/kit/process/end-on-signal';
 import pg from 'pg';
 import type { IdentityConfig } from '../config.ts';
 import { openContext } from '../context.ts';
-import { PRINCIPAL_AGE_MAX_MS } from '../epoch/epoch.ts';
 import { COMMANDS, type CommandCall, CommandError, type CommandResult } from './commands.ts';
 import { type PasswordInput, readNewPassword } from './password-prompt.ts';
 
@@ -92,7 +92,7 @@ export async function runAccounts(
     err.write(`${why}: waiting ${ms / 1_000} s, after which it holds everywhere.\n`);
     await delay(ms);
   };
-  const end = async () => (isUnknown ? wait(PRINCIPAL_AGE_MAX_MS) : undefined);
+  const end = async () => (isUnknown ? wait(PRINCIPAL_AGE_MS_MAX) : undefined);
   const withoutRedis = { read: async () => ({ key: '', value: '' }), end };
   const logger = createLogger('identity', 'silent');
   const opened = openContext(config, logger, { wait, ...(listeners !== 'by-redis' && { epochs: withoutRedis }) });

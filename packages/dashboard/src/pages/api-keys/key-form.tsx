@@ -1,4 +1,5 @@
 import type { ApiKey, Application, NewApiKey, Scope } from '@latchkey/client';
+import { describeLength, KEY_NAME } from '@latchkey/contract/lengths';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { Button } from '../../components/button.tsx';
@@ -62,9 +63,9 @@ export function KeyForm({ apiKey, action, isPending, error, onSubmit, onCancel, 
       <TextField
         name="name"
         label="Name"
-        hint="3 to 64 characters: what uses the key, such as “Release pipeline”."
+        hint={`${describeLength(KEY_NAME)}: what uses the key, such as “Release pipeline”.`}
         defaultValue={apiKey?.name}
-        maxLength={128}
+        maxLength={2 * KEY_NAME.max}
       />
       <Scopes chosen={apiKey?.scopes ?? []} />
       <Applications apiKey={apiKey} />
@@ -108,7 +109,7 @@ function Scopes({ chosen }: { readonly chosen: readonly Scope[] }) {
             <div key={name}>
               <p className={styles.group}>{name}</p>
               <div className={styles.scopes}>
-                {scopes.map(([scope, label, meaning]) => (
+                {scopes.map(({ scope, name: label, meaning }) => (
                   <Choice
                     key={scope}
                     name="scopes"

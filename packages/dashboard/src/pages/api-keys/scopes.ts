@@ -1,37 +1,19 @@
 import type { Scope } from '@latchkey/client';
+import { describeScope, SCOPES } from '@latchkey/contract/scopes';
 
-interface ScopeGroup {
-  readonly name: string;
-  readonly scopes: ReadonlyArray<readonly [scope: Scope, name: string, meaning: string]>;
-}
+const isRead = (scope: Scope) => scope.endsWith(':read');
+const readsFirst = SCOPES.toSorted((a, b) => Number(isRead(b)) - Number(isRead(a)));
 
-export const SCOPE_GROUPS: readonly ScopeGroup[] = [
-  {
-    name: 'Applications',
-    scopes: [
-      ['applications:read', 'Read applications', 'Names, settings, levels, and the runtime keys of applications.'],
-      ['applications:create', 'Create applications', 'New applications. A key for chosen applications cannot use those.'],
-      ['applications:update', 'Change applications', 'Status, version, settings and levels; rotate runtime keys.'],
-      ['applications:delete', 'Delete applications', 'With their files and keys, without a two-factor code.'],
-    ],
-  },
-  {
-    name: 'Files',
-    scopes: [
-      ['files:read', 'Read files', 'List and download.'],
-      ['files:upload', 'Upload files', 'Add files, and check names.'],
-      ['files:delete', 'Change and delete files', 'Rename and delete.'],
-    ],
-  },
-  { name: 'Account', scopes: [['account:read', 'Read limits', 'Limits and usage of the account.']] },
-];
-
-const SCOPES = SCOPE_GROUPS.flatMap(({ scopes }) => scopes);
-
-const names = new Map<string, string>(SCOPES.map(([scope, name]) => [scope, name]));
+/** What keys may do, in words. Each group begins with what reads. */
+export const SCOPE_GROUPS = ['Applications', 'Files', 'Account'].map((name) => ({
+  name,
+  scopes: readsFirst
+    .filter((scope) => scope.startsWith(`${name.toLowerCase()}:`))
+    .map((scope) => ({ scope, ...describeScope(scope) })),
+}));
 
 /** The scopes in words, such as "Read files". */
-export const nameScopes = (scopes: readonly string[]) => scopes.map((scope) => names.get(scope) ?? scope);
+export const nameScopes = (scopes: readonly Scope[]) => scopes.map((scope) => describeScope(scope).name);
 
 export function summarizeScopes(scopes: readonly Scope[]): string {
   if (scopes.length === SCOPES.length) return 'Everything';

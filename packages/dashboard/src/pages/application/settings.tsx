@@ -1,4 +1,5 @@
 import type { ApplicationChanges, ApplicationSettings } from '@latchkey/client';
+import { describeLength, VERSION } from '@latchkey/contract/lengths';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useId, useState } from 'react';
 import { latchkey } from '../../api.ts';
@@ -134,7 +135,7 @@ function VersionForm({ applicationId, version, onClose }: VersionFormProps) {
       <TextField
         name="value"
         label="Version"
-        hint="1 to 64 characters, such as 1.4.2. Connected clients are notified."
+        hint={`${describeLength(VERSION)}, such as 1.4.2. Connected clients are notified.`}
         defaultValue={version}
         required
       />

@@ -1,4 +1,5 @@
 import type { Application } from '@latchkey/client';
+import { APPLICATION_NAME, describeLength } from '@latchkey/contract/lengths';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useCallback } from 'react';
@@ -163,9 +164,9 @@ function CreateForm({ onClose }: { readonly onClose: () => void }) {
       <TextField
         name="name"
         label="Name"
-        hint="6 to 32 characters. People who license it see this name."
+        hint={`${describeLength(APPLICATION_NAME)}. People who license it see this name.`}
         required
-        maxLength={64}
+        maxLength={2 * APPLICATION_NAME.max}
       />
     </Form>
   );

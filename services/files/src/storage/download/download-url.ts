@@ -1,8 +1,5 @@
 import { constantTimeEqual, deriveKey, hmac } from '@latchkey/kit/crypto/secrets';
 
-export const LIFETIME_S = 300;
-export const LIFETIME_S_MAX = 3_600;
-
 export interface DownloadUrls {
   /** A signed absolute URL; the expiry is rounded up to the whole second. */
   create(fileId: string, expiresAt: Date): string;

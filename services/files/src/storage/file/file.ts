@@ -1,13 +1,13 @@
 import type { Acting } from '@latchkey/audit/actor';
 import { runTransaction } from '@latchkey/audit/transaction';
+import { FILE_NAME, FILE_NAME_LENGTH_MAX } from '@latchkey/contract/file-name';
+import { DOWNLOAD_URL_LIFETIME_S } from '@latchkey/contract/limits';
 import { isUniqueViolation } from '@latchkey/kit/database/database';
-import { FILE_NAME, FILE_NAME_LENGTH_MAX } from '@latchkey/kit/validation/file-name';
 import { parseId } from '@latchkey/kit/validation/id';
 import { withoutInvisible } from '@latchkey/kit/validation/text';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
 import { type ApplicationRef, parseRef, readOwned, requireOwned } from '../application/owned-application.ts';
-import { LIFETIME_S, LIFETIME_S_MAX } from '../download/download-url.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { countDownloadUrl, isNameTaken, lockRenames, recordFiles, selectFile, selectMetadata, updateName } from './file.store.ts';
 
@@ -81,8 +81,8 @@ export async function createDownloadUrl(
   fileIdText: string,
   lifetimeSeconds: number,
 ): Promise<{ url: string; expiresAt: Date }> {
-  if (lifetimeSeconds < 0 || lifetimeSeconds > LIFETIME_S_MAX) throw errors.lifetime_invalid();
-  const lifetime = lifetimeSeconds || LIFETIME_S;
+  if (lifetimeSeconds < 0 || lifetimeSeconds > DOWNLOAD_URL_LIFETIME_S.max) throw errors.lifetime_invalid();
+  const lifetime = lifetimeSeconds || DOWNLOAD_URL_LIFETIME_S.default;
   const { applicationId, fileId } = await parseFileRef(ctx, given, fileIdText);
   const file = await selectFile(ctx.pool, fileId);
   if (file?.applicationId !== applicationId) throw errors.file_not_found();

@@ -1,9 +1,9 @@
+import { FILES_PAGE_SIZE } from '@latchkey/contract/limits';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
 import { type ApplicationRef, parseRef, readOwned } from '../application/owned-application.ts';
 import { type FilePage, type Slice, selectMatches, selectPage } from './file-page.store.ts';
 
-const PAGE_SIZE = 10;
 const PAGE_SIZE_MAX = 100;
 
 /** More files than any application has: larger offsets are past the end too. */
@@ -35,7 +35,7 @@ async function select(ctx: FilesContext, applicationId: string, slice: Slice, na
 /** Zeros are defaults. */
 function toSlice(pageSize: number, page: bigint): Slice {
   if (pageSize < 0 || pageSize > PAGE_SIZE_MAX || page < 0n) throw errors.page_invalid();
-  const limit = pageSize || PAGE_SIZE;
+  const limit = pageSize || FILES_PAGE_SIZE;
   const offset = ((page || 1n) - 1n) * BigInt(limit);
   return { limit, offset: Number(offset > OFFSET_MAX ? OFFSET_MAX : offset) };
 }

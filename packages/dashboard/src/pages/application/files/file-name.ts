@@ -1,8 +1,8 @@
-const NAME = /^[A-Za-z0-9_-]+(?:[ .][A-Za-z0-9_-]+)*$/;
-const LENGTH_MAX = 16;
+import { FILE_NAME, FILE_NAME_LENGTH_MAX as LENGTH_MAX } from '@latchkey/contract/file-name';
+
 const EXTENSION = /(?:\.tar)?\.[A-Za-z0-9]{1,7}$/;
 
-export const NAME_RULE = '1 to 16 letters, digits, dashes and underscores, with single spaces or dots between them.';
+export const NAME_RULE = `1 to ${LENGTH_MAX} letters, digits, dashes and underscores, with single spaces or dots between them.`;
 
 /** The name as the service stores it. */
 export const normalizeName = (name: string) =>
@@ -16,7 +16,7 @@ export function findNameProblem(name: string): string | undefined {
   const text = normalizeName(name);
   if (text === '') return 'Enter a name.';
   if (text.length > LENGTH_MAX) return `${text.length} characters: names have at most ${LENGTH_MAX}.`;
-  return NAME.test(text) ? undefined : 'Letters, digits, - and _ only, with single spaces or dots between them.';
+  return FILE_NAME.test(text) ? undefined : 'Letters, digits, - and _ only, with single spaces or dots between them.';
 }
 
 /** A valid name that is as much as possible like the given one, with its extension. */

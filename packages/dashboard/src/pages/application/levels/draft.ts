@@ -1,10 +1,10 @@
+import { LICENSE_LEVEL } from '@latchkey/contract/lengths';
+
 export interface Level {
   /** Stays while the level is renamed and moved. */
   readonly key: number;
   readonly name: string;
 }
-
-const NAME_LENGTH_MAX = 16;
 
 let lastKey = 0;
 
@@ -34,6 +34,6 @@ export function findProblems(levels: readonly Level[]): ReadonlyMap<number, stri
 function findProblem(names: readonly string[], index: number): string | undefined {
   const name = names[index] ?? '';
   if (name === '') return 'Enter a name.';
-  if (name.length > NAME_LENGTH_MAX) return `At most ${NAME_LENGTH_MAX} characters.`;
+  if (name.length > LICENSE_LEVEL.max) return `At most ${LICENSE_LEVEL.max} characters.`;
   return names.indexOf(name) === index ? undefined : 'Another level has this name.';
 }

@@ -1,0 +1,19 @@
+/** Bounds of a text, in Unicode code points. */
+export interface Length {
+  readonly min: number;
+  readonly max: number;
+}
+
+export const APPLICATION_NAME: Length = { min: 6, max: 32 };
+export const KEY_NAME: Length = { min: 3, max: 64 };
+export const LICENSE_LEVEL: Length = { min: 1, max: 16 };
+export const VERSION: Length = { min: 1, max: 64 };
+
+/** The bounds in words, such as "6 to 32 characters". */
+export const describeLength = ({ min, max }: Length) => `${min} to ${max} characters`;
+
+/** Most license levels of an application. */
+export const LICENSE_LEVELS_MAX = 1_000;
+
+/** Most applications that a management key lists. A key for more can be open to all. */
+export const KEY_APPLICATIONS_MAX = 1_000;

@@ -1,0 +1,11 @@
+/** Rows on a page of the files table. */
+export const FILES_PAGE_SIZE = 10;
+
+/** Lifetime of download URLs, in seconds. Services may ask for less than `min`. */
+export const DOWNLOAD_URL_LIFETIME_S = { min: 30, max: 3_600, default: 300 } as const;
+
+/** Largest avatar, in bytes. */
+export const AVATAR_BYTES_MAX = 3 * 1024 * 1024;
+
+/** Longest reuse of a principal (authentication.proto, `AuthenticateResponse.epoch_key`). */
+export const PRINCIPAL_AGE_MS_MAX = 3_000;
