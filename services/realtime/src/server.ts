@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { commonErrors, type DomainError } from '@latchkey/kit/errors/errors';
@@ -9,6 +8,7 @@ import { findHeadProblem, requestIdOf } from '@latchkey/kit/http/request';
 import { errorEnvelope, STANDARD_HEADERS } from '@latchkey/kit/http/response';
 import type { Logger } from '@latchkey/kit/log/logger';
 import { WebSocketServer } from 'ws';
+import { asyncApiDocument } from './asyncapi.ts';
 import { errors } from './errors.ts';
 import { CLOUDEVENTS_PROTOCOL, isUpgrade, pathOf, REALTIME_PATH } from './upgrade/upgrade-request.ts';
 
@@ -63,9 +63,6 @@ export function createEndpoint(
   coverNodeDefaults(server);
   return server;
 }
-
-/** The AsyncAPI 3.0 document of the endpoint, which a test compares with the protocol. */
-export const asyncApiDocument = JSON.parse(readFileSync(new URL('./asyncapi.json', import.meta.url), 'utf8'));
 
 /** The document with the server that the client asked, as its headers name it. */
 export function asyncApiFor({ headers }: Pick<IncomingMessage, 'headers'>): object {

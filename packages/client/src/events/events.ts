@@ -1,3 +1,4 @@
+import type { components } from '../generated/openapi.ts';
 import type { CallOptions } from '../options.ts';
 
 interface CloudEvent<Type extends string, Data> {
@@ -13,26 +14,13 @@ interface CloudEvent<Type extends string, Data> {
   readonly data: Data;
 }
 
+type LiveEventData = components['schemas']['LiveEventData'];
+
 /** The state of the application. It replaces the events that may have been missed before it. */
-export type ReadyEvent = CloudEvent<
-  'latchkey.connection.ready',
-  {
-    readonly applicationId: string;
-    readonly name: string;
-    readonly status: 'online' | 'paused';
-    readonly version: string;
-    readonly lastSequence: string;
-    readonly resumed: boolean;
-  }
->;
+export type ReadyEvent = CloudEvent<'latchkey.connection.ready', Readonly<LiveEventData['latchkey.connection.ready']>>;
 
 /** A CloudEvent of the service. Later services may add types and properties: ignore those. */
-export type LiveEvent =
-  | ReadyEvent
-  | CloudEvent<'latchkey.application.paused', { readonly status: 'paused' }>
-  | CloudEvent<'latchkey.application.resumed', { readonly status: 'online' }>
-  | CloudEvent<'latchkey.application.version_changed', { readonly version: string; readonly previousVersion: string }>
-  | CloudEvent<'latchkey.application.deleted', Readonly<Record<string, never>>>;
+export type LiveEvent = { [Type in keyof LiveEventData]: CloudEvent<Type, Readonly<LiveEventData[Type]>> }[keyof LiveEventData];
 
 /** State of the listener. `failures` counts the last connections that failed or ended early. */
 export type ConnectionState =

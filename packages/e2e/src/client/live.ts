@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { asyncApiDocument } from '@latchkey/realtime/asyncapi';
 import { eventually } from '@latchkey/testkit/eventually';
 import { Ajv, type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
@@ -77,8 +77,7 @@ export class LiveClient {
 
 /** The schemas of frames by their types, as they are published. */
 function readValidators(): ReadonlyMap<string, ValidateFunction> {
-  const text = readFileSync(new URL('../../../../services/realtime/src/asyncapi.json', import.meta.url), 'utf8');
-  const messages: Array<{ name: string; payload: object }> = Object.values(JSON.parse(text).components.messages);
+  const messages = Object.values(asyncApiDocument.components.messages);
   const ajv = new Ajv({ strict: false, allErrors: true });
   addFormats.default(ajv);
   return new Map(messages.map(({ name, payload }) => [name, ajv.compile(payload)]));

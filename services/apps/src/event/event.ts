@@ -1,4 +1,5 @@
 import { create, fromJson, type JsonValue, type MessageInitShape, toJson } from '@bufbuild/protobuf';
+import { LIVE_EVENTS } from '@latchkey/contract/live-events';
 import { currentContext } from '@latchkey/kit/log/request-context';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
@@ -13,12 +14,9 @@ import { insertEvent, selectDeletions, selectEventsAfter, selectLiveStates } fro
 
 export type EventBody = Exclude<NonNullable<MessageInitShape<typeof ApplicationEventSchema>['event']>, { case: undefined }>;
 
-/** The event that live clients are not notified of; it has no `sequence`. */
-const INTERNAL_EVENT: EventBody['case'] = 'runtimeKeyRotated';
-
 /**
- * Adds an event to the log. Its `sequence` is the application's next: the caller stores it as
- * `last_sequence`, in the same transaction.
+ * Adds an event to the log. The `sequence` of an event for live clients is the application's next:
+ * the caller stores it as `last_sequence`, in the same transaction.
  *
  * @param application the application before the change, whose row is locked
  */
@@ -36,7 +34,7 @@ export async function logEvent(
     id: newId(),
     application_id: application.id,
     account_id: application.account_id,
-    sequence: event.case === INTERNAL_EVENT ? null : Number(application.last_sequence) + 1,
+    sequence: Object.hasOwn(LIVE_EVENTS, event.case) ? Number(application.last_sequence) + 1 : null,
     type,
     data: JSON.stringify(json[type]),
     created_at: now,

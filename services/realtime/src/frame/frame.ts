@@ -21,7 +21,8 @@ export interface LiveEvent {
   readonly event: MessageShape<typeof ApplicationEventSchema>;
 }
 
-const TYPE_PREFIX = 'latchkey.application.';
+export const CONNECTION_READY = 'latchkey.connection.ready';
+export const TYPE_PREFIX = 'latchkey.application.';
 const LAST_TYPE = `${TYPE_PREFIX}deleted`;
 
 const sourceOf = (applicationId: string) => `/applications/${applicationId}`;
@@ -97,7 +98,7 @@ export function encodeReady({ lastSequence, ...snapshot }: Snapshot, resumed: bo
     specversion: '1.0',
     id: newId(),
     source: sourceOf(snapshot.applicationId),
-    type: 'latchkey.connection.ready',
+    type: CONNECTION_READY,
     time: now.toISOString(),
     datacontenttype: 'application/json',
     data: { ...snapshot, lastSequence: String(lastSequence), resumed },

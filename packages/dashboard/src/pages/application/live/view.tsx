@@ -81,16 +81,12 @@ function Row({ event }: { readonly event: LiveEvent }) {
   );
 }
 
-const TITLES: Readonly<Record<LiveEvent['type'], string>> = {
-  'latchkey.connection.ready': 'Connected',
-  'latchkey.application.paused': 'Paused',
-  'latchkey.application.resumed': 'Resumed',
-  'latchkey.application.version_changed': 'Version changed',
-  'latchkey.application.deleted': 'Deleted',
-};
-
-/** Later versions of the service may send other types. */
-const nameEvent = ({ type }: LiveEvent): string => (Object.hasOwn(TITLES, type) ? TITLES[type] : type);
+/** The type in words: `latchkey.application.version_changed` is "Version changed". */
+function nameEvent({ type }: LiveEvent): string {
+  if (type === 'latchkey.connection.ready') return 'Connected';
+  const words = type.replace(/^latchkey\.application\./, '').replaceAll('_', ' ');
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
 
 function describeChange(event: LiveEvent): string {
   switch (event.type) {

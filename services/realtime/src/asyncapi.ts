@@ -1,0 +1,247 @@
+import { LIVE_EVENTS, VERSION_SCHEMA } from '@latchkey/contract/live-events';
+import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
+import { CONNECTION_READY, TYPE_PREFIX } from './frame/frame.ts';
+import { REALTIME_PATH } from './upgrade/upgrade-request.ts';
+
+const RECONNECT = 'Reconnect after a random delay, with `Last-Event-ID`.';
+const RETRY = 'Wait for `Retry-After` seconds and a random delay, then try again.';
+
+/** Each close code: its meaning, and what the client should do. */
+const CLOSE_CODES: ReadonlyArray<readonly [code: number, meaning: string, clientShould: string]> = [
+  [1001, 'The node is stopping, or cannot continue this connection.', RECONNECT],
+  [1002, 'The client broke the WebSocket protocol.', `Correct the client or the proxy. ${RECONNECT}`],
+  [1003, 'The client sent a binary frame.', `Send nothing. ${RECONNECT}`],
+  [1007, 'The client sent text that is not UTF-8.', `Send nothing. ${RECONNECT}`],
+  [1008, 'The client sent a message in more than 100 frames.', `Send nothing. ${RECONNECT}`],
+  [1009, 'The client sent a frame or message over 4096 bytes.', `Send nothing. ${RECONNECT}`],
+  [4102, 'The application was deleted. Its event came before.', 'Stop: the key is no longer valid.'],
+  [4103, 'The socket key was rotated, and this connection used the old one.', 'Connect with the new key.'],
+  [4201, 'The client sent more than 100 frames in 10 s, pings and pongs included.', `Send nothing. ${RECONNECT}`],
+  [4202, 'The client did not read for 10 s while more than 256 KiB waited for it.', `Read faster. ${RECONNECT}`],
+];
+
+/** Each rejection before the upgrade, likewise. */
+const REJECTIONS: ReadonlyArray<readonly [status: number, code: string, meaning: string, clientShould: string]> = [
+  [
+    400,
+    'bad_request',
+    'The WebSocket handshake is invalid (RFC 6455), or `cloudevents.json` is not among the offered sub-protocols.',
+    'Correct the request.',
+  ],
+  [
+    401,
+    'api_key_invalid',
+    'No socket key, more than one, an unknown or rotated key, or the application was deleted.',
+    'Get the current key.',
+  ],
+  [404, 'not_found', 'Unknown path.', 'Correct the URL: it ends in `/api/v1/realtime`.'],
+  [405, 'bad_request', 'The method is not `GET`.', 'Correct the request.'],
+  [426, 'bad_request', 'No upgrade was requested. A proxy may have removed it.', 'Use a WebSocket.'],
+  [
+    429,
+    'rate_limit_reached',
+    'Too many connections of the application or the address, or too many rejected requests of the address.',
+    RETRY,
+  ],
+  [503, 'INTERNAL_ERROR', 'The node is full or stopping, or cannot verify the key now.', RETRY],
+];
+
+const DESCRIPTION = [
+  '`GET /api/v1/realtime`, upgraded to a WebSocket.',
+  '**Order.** `ready` comes first. Events follow in order of `sequence`, which grows by one per application, each at least once: drop events whose `sequence` is not greater than the last one you processed.',
+  '**Resuming.** Connect with `Last-Event-ID: <sequence>` or `?lastEventId=<sequence>` to receive what you missed, of the last 24 hours and 1,000 events. `ready` has `resumed: true` if all later events follow. Otherwise, and for an invalid, duplicate or future sequence, it has `resumed: false`, and its snapshot replaces all events up to `lastSequence`.',
+  '**What clients send.** Only the pongs that WebSocket libraries send. Text is ignored. A frame or message over 4096 bytes, a binary one, and more than 100 frames in 10 s, pings and pongs included, close the connection.',
+  '**Heartbeat.** The service pings every 30 s, and drops a client that misses two pings.',
+  '**Close codes**',
+  toTable('| code | meaning | the client should |\n| --- | --- | --- |', CLOSE_CODES),
+  '**Rejections** before the upgrade, with the error envelope `{success: false, code, message, details?}`',
+  toTable(
+    '| status | code | meaning | the client should |\n| --- | --- | --- | --- |',
+    REJECTIONS.map(([status, code, ...rest]) => [status, `\`${code}\``, ...rest]),
+  ),
+].join('\n\n');
+
+function toTable(head: string, rows: ReadonlyArray<ReadonlyArray<number | string>>): string {
+  return [head, ...rows.map((cells) => `| ${cells.join(' | ')} |`)].join('\n');
+}
+
+const ATTRIBUTES = {
+  specversion: { type: 'string', const: '1.0' },
+  id: { type: 'string', format: 'uuid', description: 'Unique for each event, and the same for repeated deliveries.' },
+  source: {
+    type: 'string',
+    pattern: '^\\/applications\\/[0-9a-f-]{36}$',
+    description: 'The application, as `/applications/<id>`.',
+  },
+  time: { type: 'string', format: 'date-time', description: 'Time of the event, in UTC.' },
+  datacontenttype: { type: 'string', const: 'application/json' },
+};
+
+const SEQUENCE = {
+  type: 'string',
+  pattern: '^[1-9]\\d*$',
+  description: 'Number of the event within the application, in decimal, beginning at 1.',
+};
+
+const EXAMPLE = {
+  specversion: '1.0',
+  source: '/applications/019a9e3c-52f0-7c41-b0f3-6d1a8e5f2b90',
+  datacontenttype: 'application/json',
+};
+
+interface Message {
+  readonly name: string;
+  readonly type: string;
+  readonly summary: string;
+  readonly data: object;
+  readonly sequence?: object;
+  readonly example: object;
+}
+
+function toMessage({ name, type, summary, data, sequence, example }: Message) {
+  const required = Object.keys(data);
+  const dataSchema = { type: 'object', properties: data, ...(required.length > 0 && { required }) };
+  const properties = { ...ATTRIBUTES, type: { type: 'string', const: type }, data: dataSchema, ...(sequence && { sequence }) };
+  return {
+    name: type,
+    title: type,
+    summary,
+    payload: { type: 'object', properties, required: Object.keys(properties) },
+    examples: [{ name, payload: { ...EXAMPLE, type, ...example } }],
+  };
+}
+
+const READY = toMessage({
+  name: 'ready',
+  type: CONNECTION_READY,
+  summary: 'The state of the application. The first frame of each connection, without a `sequence`.',
+  data: {
+    applicationId: { type: 'string', format: 'uuid' },
+    name: { type: 'string', minLength: 1 },
+    status: { type: 'string', enum: ['online', 'paused'] },
+    version: VERSION_SCHEMA,
+    lastSequence: {
+      type: 'string',
+      pattern: '^(0|[1-9]\\d*)$',
+      description: '`sequence` of the newest event in this snapshot; `0`: no event yet.',
+    },
+    resumed: {
+      type: 'boolean',
+      description:
+        "True: all events after the client's `sequence` follow. False: it sent none, or some are no longer stored; the snapshot replaces them.",
+    },
+  },
+  example: {
+    id: '019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15',
+    time: '2026-05-12T09:00:00.000Z',
+    data: {
+      applicationId: '019a9e3c-52f0-7c41-b0f3-6d1a8e5f2b90',
+      name: 'Difference Engine',
+      status: 'online',
+      version: '1.0',
+      lastSequence: '6',
+      resumed: false,
+    },
+  },
+});
+
+const events = Object.entries(LIVE_EVENTS).map(([name, event]) => {
+  const type = TYPE_PREFIX + ApplicationEventSchema.field[name as keyof typeof ApplicationEventSchema.field].name;
+  return [name, toMessage({ name, type, sequence: SEQUENCE, ...event })];
+});
+const messages: Readonly<Record<string, ReturnType<typeof toMessage>>> = { ready: READY, ...Object.fromEntries(events) };
+
+const refs = (path: string, names: readonly string[]) => names.map((name) => ({ $ref: `#/${path}/${name}` }));
+
+/** The AsyncAPI 3.0 document of the endpoint. */
+export const asyncApiDocument = {
+  asyncapi: '3.0.0',
+  info: {
+    title: 'Latchkey live events',
+    version: '1',
+    description:
+      'Clients of an application receive an event when it is paused, resumed, gets a new version or is deleted, after the commit.\n\nA connection belongs to the application whose socket key opened it. Each text frame is one CloudEvents 1.0 event in JSON (CloudEvents WebSocket binding, sub-protocol `cloudevents.json`). The document describes the service: what it `send`s, clients receive. Ignore unknown properties and types: more may be added.',
+  },
+  defaultContentType: 'application/cloudevents+json',
+  servers: {
+    realtime: {
+      host: 'localhost:8081',
+      protocol: 'ws',
+      description: 'The realtime service. Each of its nodes sends all events.',
+      security: [
+        { $ref: '#/components/securitySchemes/socketKey' },
+        { $ref: '#/components/securitySchemes/socketKeyAsSubProtocol' },
+      ],
+    },
+  },
+  channels: {
+    realtime: {
+      address: REALTIME_PATH,
+      title: 'Live events of one application',
+      description: DESCRIPTION,
+      servers: [{ $ref: '#/servers/realtime' }],
+      messages: Object.fromEntries(Object.keys(messages).map((name) => [name, { $ref: `#/components/messages/${name}` }])),
+      bindings: {
+        ws: {
+          method: 'GET',
+          query: {
+            type: 'object',
+            properties: {
+              lastEventId: { type: 'string', pattern: '^(0|[1-9][0-9]*)$', description: 'As the header `Last-Event-ID`.' },
+            },
+          },
+          headers: {
+            type: 'object',
+            properties: {
+              'Last-Event-ID': {
+                type: 'string',
+                pattern: '^(0|[1-9][0-9]*)$',
+                description: '`sequence` of the last event that the client has processed. Later events follow `ready`.',
+              },
+              Authorization: { type: 'string', description: '`Bearer lk_sock_…`' },
+              'Sec-WebSocket-Protocol': {
+                type: 'string',
+                description: '`cloudevents.json`, and in browsers also `bearer.lk_sock_…`',
+              },
+            },
+          },
+          bindingVersion: '0.1.0',
+        },
+      },
+      'x-close-codes': CLOSE_CODES.map(([code, meaning, clientShould]) => ({ code, meaning, clientShould })),
+      'x-rejections': REJECTIONS.map(([status, code, meaning, clientShould]) => ({ status, code, meaning, clientShould })),
+    },
+  },
+  operations: {
+    sendReady: {
+      action: 'send',
+      summary: 'The state of the application, as the first frame of each connection',
+      channel: { $ref: '#/channels/realtime' },
+      messages: refs('channels/realtime/messages', ['ready']),
+    },
+    sendEvent: {
+      action: 'send',
+      summary: 'Events of the application, in order of `sequence`',
+      channel: { $ref: '#/channels/realtime' },
+      messages: refs('channels/realtime/messages', Object.keys(LIVE_EVENTS)),
+    },
+  },
+  components: {
+    securitySchemes: {
+      socketKey: {
+        type: 'http',
+        scheme: 'bearer',
+        bearerFormat: 'lk_sock_…',
+        description: 'The application’s socket key: `Authorization: Bearer lk_sock_…`.',
+      },
+      socketKeyAsSubProtocol: {
+        type: 'httpApiKey',
+        in: 'header',
+        name: 'Sec-WebSocket-Protocol',
+        description:
+          "For browsers, which can’t set `Authorization`: `new WebSocket(url, ['cloudevents.json', 'bearer.lk_sock_…'])`. The service selects the first.",
+      },
+    },
+    messages,
+  },
+};
