@@ -1,4 +1,5 @@
 import { basename } from 'node:path';
+import { FLAG_NAMES, mapFlags, STATUSES } from '@latchkey/contract/application-settings';
 import { FILE_NAME, FILE_NAME_LENGTH_MAX, FILE_NAME_RULE } from '@latchkey/contract/file-name';
 import {
   APPLICATION_NAME,
@@ -11,13 +12,7 @@ import {
 import { z } from 'zod';
 
 /** Names of settings, in the order in which they are shown and exported. */
-export const SETTING_NAMES = [
-  'version',
-  'status',
-  'applicationLicenseRequiresClientId',
-  'applicationUserRequiresClientId',
-  'applicationUserRequiresLicense',
-] as const;
+export const SETTING_NAMES = ['version', 'status', ...FLAG_NAMES] as const;
 
 // Length checks of zod also run on objects with a `length`, and throw. Refinements do not.
 /** Text of this many code points that the server stores unchanged. */
@@ -43,14 +38,16 @@ const fileName = z
   .refine((name) => name.length <= FILE_NAME_LENGTH_MAX, FILE_NAME_RULE)
   .meta({ maxLength: FILE_NAME_LENGTH_MAX });
 const licenseLevel = textOf(LICENSE_LEVEL, 'License level.');
-const flag = (description: string) => z.boolean().optional().meta({ description });
 
 const settings = z.strictObject({
   version: textOf(VERSION, 'Version that live clients are notified of. Put it in quotes: 1.10 is a number.').optional(),
-  status: z.enum(['online', 'paused']).optional(),
-  applicationLicenseRequiresClientId: flag('Whether a license needs a client id.'),
-  applicationUserRequiresClientId: flag('Whether a user needs a client id.'),
-  applicationUserRequiresLicense: flag('Whether a user needs a license.'),
+  status: z.enum(STATUSES).optional(),
+  ...mapFlags(({ meaning }) =>
+    z
+      .boolean()
+      .optional()
+      .meta({ description: `Whether ${meaning}.` }),
+  ),
 });
 
 const localFile = z.strictObject({

@@ -1,3 +1,4 @@
+import { mapFlags } from '@latchkey/contract/application-settings';
 import { SETTING_NAMES, type SettingName } from './declaration.ts';
 import { type FileChange, planFiles } from './plan-files.ts';
 import type { CurrentApplication, WantedApplication } from './state.ts';
@@ -34,9 +35,7 @@ export class PlanError extends Error {
 export const NEW_SETTINGS = {
   version: '1.0',
   status: 'online',
-  applicationLicenseRequiresClientId: false,
-  applicationUserRequiresClientId: false,
-  applicationUserRequiresLicense: false,
+  ...mapFlags(() => false),
 } as const;
 
 /** Files that are not declared at all stay as they are. */

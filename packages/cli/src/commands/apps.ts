@@ -1,4 +1,5 @@
 import type { Application, Latchkey } from '@latchkey/client';
+import { APPLICATION_FLAGS, FLAG_NAMES } from '@latchkey/contract/application-settings';
 import { APPLICATION_NAME, describeLength, VERSION } from '@latchkey/contract/lengths';
 import { Command, Option } from 'commander';
 import { examples, withContext, yesOption } from '../command.ts';
@@ -8,12 +9,8 @@ import type { Io } from '../io.ts';
 import { formatTime } from '../output/text.ts';
 import { findApplication, resolveApplication } from '../resolve.ts';
 
-/** The settings that are flags, and what `apps flags` calls them. */
-const FLAGS = {
-  licenseRequiresClientId: 'applicationLicenseRequiresClientId',
-  userRequiresClientId: 'applicationUserRequiresClientId',
-  userRequiresLicense: 'applicationUserRequiresLicense',
-} as const;
+/** The flags of an application. An option has the name of the field in the protocol. */
+const FLAGS = FLAG_NAMES.map((name) => ({ name, ...APPLICATION_FLAGS[name] }));
 
 const APP = ['<app>', 'name or id of the application'] as const;
 const showKeysOption = () => new Option('--show-keys', 'print both runtime keys instead of masking them');
@@ -71,7 +68,7 @@ async function showApp(context: Context, app: string, showKeys = false): Promise
     client.levels.get(id),
     client.files.metadata(id),
   ]);
-  const flags = Object.entries(FLAGS).flatMap(([flag, field]) => (settings[field] ? [toOption(flag).slice(2)] : []));
+  const flags = FLAGS.flatMap(({ name, field }) => (settings[name] ? [toOption(field).slice(2)] : []));
   const lines = [
     ['Name', name],
     ['Id', id],
@@ -174,26 +171,25 @@ function addVersion(apps: Command, io: Io): void {
 }
 
 function addFlags(apps: Command, io: Io): void {
-  const onOff = (flag: string, what: string) => new Option(`${toOption(flag)} <on|off>`, what).choices(['on', 'off']);
   const command = apps
     .command('flags')
     .description('Print the flags of an application, or set them')
     .argument(...APP)
-    .addOption(onOff('licenseRequiresClientId', 'licenses need a client id'))
-    .addOption(onOff('userRequiresClientId', 'users need a client id'))
-    .addOption(onOff('userRequiresLicense', 'users need a license'))
     .action(
-      withContext(io, async (context, app: string, options: Partial<Record<keyof typeof FLAGS, 'on' | 'off'>>) => {
+      withContext(io, async (context, app: string, options: Readonly<Record<string, 'on' | 'off'>>) => {
         const client = await context.client();
         const { id } = await resolveApplication(client, app);
-        const given = Object.entries(FLAGS).filter(([flag]) => options[flag as keyof typeof FLAGS] !== undefined);
-        const changes = given.map(([flag, field]) => [field, options[flag as keyof typeof FLAGS] === 'on']);
+        const given = FLAGS.filter(({ field }) => options[field] !== undefined);
+        const changes = given.map(({ name, field }) => [name, options[field] === 'on']);
         if (changes.length > 0) await client.applications.update(id, Object.fromEntries(changes));
         const settings = await client.applications.settings(id);
-        const flags = Object.entries(FLAGS).map(([flag, field]) => [toOption(flag).slice(2), settings[field] ? 'on' : 'off']);
+        const flags = FLAGS.map(({ name, field }) => [toOption(field).slice(2), settings[name] ? 'on' : 'off']);
         context.printFields(settings, flags);
       }),
     );
+  for (const { field, meaning } of FLAGS) {
+    command.addOption(new Option(`${toOption(field)} <on|off>`, meaning).choices(['on', 'off']));
+  }
   examples(command, [['latchkey apps flags "Difference Engine" --user-requires-license on', 'Set one of the flags']]);
 }
 

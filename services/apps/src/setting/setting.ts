@@ -1,5 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { Acting } from '@latchkey/audit/actor';
+import { describeLength, VERSION } from '@latchkey/contract/lengths';
 import { hasLength } from '@latchkey/kit/validation/text';
 import { ApplicationSettingsSchema, ApplicationStatus } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { updateApplication } from '../application/application.store.ts';
@@ -30,7 +31,7 @@ const CONTROL_CHARACTER = /\p{Cc}/u;
 
 function parseVersion(value: Value): string | undefined {
   const version = typeof value === 'string' ? value.trim() : '';
-  return hasLength(version, 1, 64) && !CONTROL_CHARACTER.test(version) ? version : undefined;
+  return hasLength(version, VERSION.min, VERSION.max) && !CONTROL_CHARACTER.test(version) ? version : undefined;
 }
 
 /** Every setting by its column, which is also the name of its field in the protocol. */
@@ -40,7 +41,7 @@ const SETTINGS: Readonly<Record<keyof SettingsRow, Setting>> = {
   user_requires_license: boolean,
   version: {
     parse: parseVersion,
-    rule: 'must be 1 to 64 characters without control characters for this field',
+    rule: `must be ${describeLength(VERSION)} without control characters for this field`,
     event: (version, previousVersion) => ({ case: 'versionChanged', value: { version, previousVersion } }),
   },
   status: {

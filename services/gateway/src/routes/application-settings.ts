@@ -1,3 +1,5 @@
+import { mapFlags, STATUSES } from '@latchkey/contract/application-settings';
+import { describeLength, VERSION } from '@latchkey/contract/lengths';
 import {
   ApplicationService,
   type ApplicationSettings,
@@ -11,11 +13,9 @@ export const SETTINGS_URL = '/api/v1/panel/get-application-settings';
 
 /** Each setting by its name in this interface: its field of the protocol, and its schema. */
 const SETTINGS = {
-  applicationLicenseRequiresClientId: { field: 'licenseRequiresClientId', schema: z.boolean() },
-  applicationUserRequiresClientId: { field: 'userRequiresClientId', schema: z.boolean() },
-  applicationUserRequiresLicense: { field: 'userRequiresLicense', schema: z.boolean() },
+  ...mapFlags(({ field }) => ({ field, schema: z.boolean() })),
   version: { field: 'version', schema: z.string().meta({ examples: ['1.0'] }) },
-  status: { field: 'status', schema: z.enum(['online', 'paused']) },
+  status: { field: 'status', schema: z.enum(STATUSES) },
 } as const satisfies Readonly<Record<string, { field: keyof typeof ApplicationSettingsSchema.field; schema: z.ZodType }>>;
 
 const NAMES = Object.keys(SETTINGS) as Array<keyof typeof SETTINGS>;
@@ -55,7 +55,7 @@ export function applicationSettingRoutes({ clients: { applications } }: RouteCon
       application: 'query',
       summary: 'Set one setting of an application',
       description: [
-        '`value` is a boolean for the three Requires fields, text of 1 to 64 characters for `version`, and `online` or `paused` for `status`.',
+        `\`value\` is a boolean for the three Requires fields, text of ${describeLength(VERSION)} for \`version\`, and \`online\` or \`paused\` for \`status\`.`,
         'Live clients are notified of a new `version` and a new `status`. Setting the current value changes and notifies nothing.',
       ].join(' '),
       body: z.strictObject({ field: z.enum(NAMES), value: z.union([z.boolean(), z.string()]) }),

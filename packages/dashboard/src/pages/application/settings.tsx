@@ -1,4 +1,5 @@
 import type { ApplicationChanges, ApplicationSettings } from '@latchkey/client';
+import { APPLICATION_FLAGS, FLAG_NAMES, type FlagName } from '@latchkey/contract/application-settings';
 import { describeLength, VERSION } from '@latchkey/contract/lengths';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useId, useState } from 'react';
@@ -13,16 +14,6 @@ import { toast } from '../../components/toasts.ts';
 import styles from './overview.module.css';
 import { settingsQuery } from './queries.ts';
 
-const FLAGS = [
-  [
-    'applicationLicenseRequiresClientId',
-    'Client ID required for licenses',
-    'A license is used only by a client that sends its id.',
-  ],
-  ['applicationUserRequiresClientId', 'Client ID required for users', 'A user signs in only from a client that sends its id.'],
-  ['applicationUserRequiresLicense', 'License required for users', 'A user signs in only with a license.'],
-] as const;
-
 interface SettingsProps {
   readonly applicationId: string;
   readonly settings: ApplicationSettings;
@@ -33,8 +24,8 @@ export function Settings({ applicationId, settings }: SettingsProps) {
     <Section title="Settings">
       <div className={styles.rows}>
         <Version applicationId={applicationId} version={settings.version} />
-        {FLAGS.map(([field, name, hint]) => (
-          <Flag key={field} applicationId={applicationId} field={field} name={name} hint={hint} value={settings[field]} />
+        {FLAG_NAMES.map((field) => (
+          <Flag key={field} applicationId={applicationId} field={field} value={settings[field]} />
         ))}
       </div>
     </Section>
@@ -53,23 +44,22 @@ function useChange(applicationId: string) {
 
 interface FlagProps {
   readonly applicationId: string;
-  readonly field: (typeof FLAGS)[number][0];
-  readonly name: string;
-  readonly hint: string;
+  readonly field: FlagName;
   readonly value: boolean;
 }
 
-function Flag({ applicationId, field, name, hint, value }: FlagProps) {
+function Flag({ applicationId, field, value }: FlagProps) {
+  const { title, hint } = APPLICATION_FLAGS[field];
   const id = useId();
   const change = useChange(applicationId);
   const wanted = change.isPending ? (change.variables[field] ?? value) : value;
   const set = (checked: boolean) =>
-    change.mutate({ [field]: checked }, { onError: (error) => toast.error(`“${name}” was not changed`, error) });
+    change.mutate({ [field]: checked }, { onError: (error) => toast.error(`“${title}” was not changed`, error) });
   return (
     <div className={styles.row}>
       <div className={styles.text}>
         <p id={id} className={styles.name}>
-          {name}
+          {title}
         </p>
         <p id={`${id}-hint`} className={styles.hint}>
           {hint}

@@ -1,3 +1,4 @@
+import { FILE_NAME_LENGTH_MAX } from '@latchkey/contract/file-name';
 import { FILES_PAGE_SIZE } from '@latchkey/contract/limits';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
@@ -10,7 +11,7 @@ const PAGE_SIZE_MAX = 100;
 const OFFSET_MAX = 1_000_000_000_000n;
 
 /** The characters of names (specification 2.5); other text matches none. */
-const PART_OF_NAME = /^[A-Za-z0-9_. -]{1,16}$/;
+const PART_OF_NAME = new RegExp(`^[A-Za-z0-9_. -]{1,${FILE_NAME_LENGTH_MAX}}$`);
 
 /**
  * A page of an application's files, newest first, and the number of matches (specification 4.2). Throws
