@@ -78,7 +78,7 @@ export class Levels {
     return this.#http.call('GET /api/v1/panel/get-application-license-levels', { query: { applicationId } }, options);
   }
 
-  /** Replaces all levels: one or more names of 1 to 16 characters. */
+  /** Replaces all levels: one or more names. */
   async set(applicationId: string, levels: readonly string[], options?: CallOptions): Promise<void> {
     const input = { query: { applicationId }, body: { levels: [...levels] } };
     const target = 'POST /api/v1/panel/create-application-license-levels';

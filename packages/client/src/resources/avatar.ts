@@ -12,8 +12,7 @@ export class Avatar {
   }
 
   /**
-   * Replaces the avatar by a PNG, JPEG or WebP image of up to 3 MiB. Resolves with the path of the
-   * new one.
+   * Replaces the avatar by a PNG, JPEG or WebP image. Resolves with the path of the new one.
    */
   async upload(image: Blob | Uint8Array, { signal }: CallOptions = {}): Promise<{ readonly avatarUrl: string }> {
     const http = this.#http;

@@ -33,7 +33,7 @@ export interface ErrorDefinition {
   readonly message: string;
   /** Input that broke the rule; `request` unless set. The gateway adds where it is. */
   readonly path?: string;
-  /** The rule in words, such as `must be 6 to 32 characters`; the message unless set. */
+  /** The rule in words, such as `must be a whole number`; the message unless set. */
   readonly rule?: string;
 }
 

@@ -1,4 +1,5 @@
 import type { DescMessage, DescMethod } from '@bufbuild/protobuf';
+import { APPLICATION_NAME, describeLength } from '@latchkey/contract/lengths';
 import { readDefinitions, reasonsOf } from '@latchkey/kit/errors/error-catalogue';
 import { commonErrors, DomainError, ERROR_KINDS } from '@latchkey/kit/errors/errors';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
@@ -61,7 +62,8 @@ const NO_SESSION =
 const NO_CREDENTIAL =
   '`api_key_invalid`: there is neither an API key nor a session, or the key is not valid. `unauth`: the session is not valid or expired.';
 const FORBIDDEN = 'The credential may not do this.';
-const DETAILS = { details: [{ path: 'body.name', message: 'must be 6 to 32 characters' }] };
+const NAME_RULE = `must be ${describeLength(APPLICATION_NAME)}`;
+const DETAILS = { details: [{ path: 'body.name', message: NAME_RULE }] };
 
 /** The error responses of routes. Collects the codes that they use. */
 export class ErrorResponses {
@@ -93,7 +95,7 @@ export class ErrorResponses {
     const detail = z
       .object({
         path: z.string().meta({ description: 'The input; `request` if no single input is wrong.', examples: ['body.name'] }),
-        message: z.string().meta({ description: 'The rule that it breaks.', examples: ['must be 6 to 32 characters'] }),
+        message: z.string().meta({ description: 'The rule that it breaks.', examples: [NAME_RULE] }),
       })
       .meta({ id: 'ErrorDetail', description: 'An input that was rejected, and why.' });
     const code = z
