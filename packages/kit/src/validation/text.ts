@@ -25,3 +25,6 @@ export function withoutInvisible(text: string): string {
   if (visible.length > NORMALIZED_LENGTH_MAX) return visible;
   return text.normalize('NFC').replace(INVISIBLE, '').trim();
 }
+
+/** A whole number with commas. `toLocaleString` loads some MiB of locale data with its first use. */
+export const formatCount = (n: number | bigint) => String(n).replaceAll(/\B(?=(?:\d{3})+$)/g, ',');

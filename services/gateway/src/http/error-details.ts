@@ -1,4 +1,5 @@
 import type { ErrorDetail } from '@latchkey/kit/errors/errors';
+import { formatCount } from '@latchkey/kit/validation/text';
 import type { FastifyRequest, FastifySchemaCompiler } from 'fastify';
 import type { z } from 'zod';
 import { errors } from '../errors.ts';
@@ -49,7 +50,7 @@ function ruleOf(issue: z.core.$ZodRawIssue, part: string): string {
     case 'too_small':
       return issue.minimum === 1 ? 'must not be empty' : `must be at least ${issue.minimum} entries`;
     case 'too_big':
-      return `must be at most ${issue.maximum.toLocaleString('en')} entries`;
+      return `must be at most ${formatCount(issue.maximum)} entries`;
     case 'unrecognized_keys':
       return `has an unknown property; known are ${knownProperties(issue.inst)}`;
     case 'invalid_union':

@@ -1,4 +1,5 @@
 import type { DomainError } from '@latchkey/kit/errors/errors';
+import { formatCount } from '@latchkey/kit/validation/text';
 import { errors } from '../errors.ts';
 
 /** Deepest nesting of a body. Ours need two levels. */
@@ -25,7 +26,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
 export function parseJsonBody(body: Buffer): unknown {
   if (body.byteLength === 0) return undefined;
   const { properties, parts } = countWritten(body);
-  if (parts > PARTS_MAX) throw invalid(`must have at most ${PARTS_MAX.toLocaleString('en')} objects, arrays and properties`);
+  if (parts > PARTS_MAX) throw invalid(`must have at most ${formatCount(PARTS_MAX)} objects, arrays and properties`);
   const value = decode(body);
   if (countProperties(value, DEPTH_MAX) !== properties) throw invalid('must not have a property twice');
   return value;

@@ -1,5 +1,5 @@
 import { DOWNLOAD_URL_LIFETIME_S, FILES_PAGE_SIZE } from '@latchkey/contract/limits';
-import { hasLength } from '@latchkey/kit/validation/text';
+import { formatCount, hasLength } from '@latchkey/kit/validation/text';
 import { type File, FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { z } from 'zod';
 import { errors } from '../errors.ts';
@@ -55,7 +55,7 @@ function parseOrUndefined(text: string): unknown {
 }
 
 const LIFETIME = DOWNLOAD_URL_LIFETIME_S;
-const LIFETIME_RULE = `must be a whole number from ${LIFETIME.min} to ${LIFETIME.max.toLocaleString('en')}`;
+const LIFETIME_RULE = `must be a whole number from ${LIFETIME.min} to ${formatCount(LIFETIME.max)}`;
 
 const downloadUrlBody = z.strictObject({
   fileId,

@@ -1,4 +1,5 @@
 import { describeLength, LICENSE_LEVEL, LICENSE_LEVELS_MAX } from '@latchkey/contract/lengths';
+import { formatCount } from '@latchkey/kit/validation/text';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { z } from 'zod';
 import { list } from '../routing/list.ts';
@@ -25,7 +26,7 @@ export function licenseLevelRoutes({ clients: { applications } }: RouteContext) 
       operationId: 'saveLicenseLevels',
       application: 'query',
       summary: 'Replace the license levels of an application',
-      description: `Replaces the whole set atomically, in the order given. At most ${LICENSE_LEVELS_MAX.toLocaleString('en')} levels.`,
+      description: `Replaces the whole set atomically, in the order given. At most ${formatCount(LICENSE_LEVELS_MAX)} levels.`,
       body: z.strictObject({ levels }),
       examples: { levels: { levels: ['Basic', 'Pro'] } },
       message: 'License levels save successfully',

@@ -1,7 +1,7 @@
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import { FILE_NAME, FILE_NAME_LENGTH_MAX, FILE_NAME_RULE } from '@latchkey/contract/file-name';
 import { describeLength, type Length } from '@latchkey/contract/lengths';
-import { hasLength, isStorable, withoutInvisible } from '@latchkey/kit/validation/text';
+import { formatCount, hasLength, isStorable, withoutInvisible } from '@latchkey/kit/validation/text';
 import { z } from 'zod';
 
 export function trimmedText(length: Length, description: string) {
@@ -25,8 +25,7 @@ export function textUpTo(max: number) {
   return z
     .string()
     .refine((text) => hasLength(text, 0, max), {
-      // Formatted when it is needed: the first number loads 7 MiB of locale data.
-      error: () => `must be at most ${max.toLocaleString('en')} characters without NUL`,
+      message: `must be at most ${formatCount(max)} characters without NUL`,
       abort: true,
     })
     .meta({ maxLength: max });
