@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { HandlerContext } from '@connectrpc/connect';
 import { createErrors } from '@latchkey/kit/errors/error-catalogue';
-import { toConnectError } from '@latchkey/kit/errors/errors';
+import { commonErrors, toConnectError } from '@latchkey/kit/errors/errors';
 import { type ApiKeyError, ApiKeyErrorSchema } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { beforeEach, describe, expect, it } from 'vitest';
@@ -15,6 +15,7 @@ const SCOPES = ['applications:read', 'applications:update', 'files:upload', 'fil
 /** The actor header of each call that a service got, by the name of the method. */
 let actors: Record<string, string | null> = {};
 let isCreated = true;
+let isOutcomeLost = false;
 beforeEach(() => {
   actors = {};
   isCreated = true;
@@ -38,7 +39,10 @@ const gateway = useTestGateway({
   },
   applications: {
     getApplicationSettings: record('getApplicationSettings', { settings: { version: '1', status: 1 } }),
-    updateApplicationSetting: record('updateApplicationSetting'),
+    updateApplicationSetting: async (request, context) => {
+      if (isOutcomeLost) throw commonErrors.outcome_unknown();
+      return record('updateApplicationSetting')(request, context);
+    },
     listLicenseLevels: record('listLicenseLevels'),
     replaceLicenseLevels: record('replaceLicenseLevels'),
     rotateRuntimeKey: record('rotateRuntimeKey'),
@@ -56,6 +60,8 @@ const gateway = useTestGateway({
   authentication: {
     authenticate: async ({ credential: { case: kind, value } }, { requestHeader }) => {
       actors.authenticate = requestHeader.get('x-latchkey-actor');
+      if (value === 'lost') throw commonErrors.outcome_unknown();
+      isOutcomeLost = value === 'changing';
       if (kind === 'apiKey')
         return toKey(value === 'reader' ? ['files:read'] : SCOPES, { credentialId: KEY_ID, ...RESTRICTIONS[value] });
       const accountId = value === 'failing' ? OWNED : ACCOUNT.id;
@@ -160,6 +166,15 @@ describe('a route without a body', () => {
     const text = body === undefined ? null : JSON.stringify(body);
     const response = await fetch(`${gateway.baseUrl}/api/v1/panel/api-keys/x/revoke`, { method: 'POST', headers, body: text });
     expect(response.status).toBe(status);
+  });
+});
+
+describe('a call whose outcome is unknown', () => {
+  it.each([
+    ['is that of a change', 'changing', '503 outcome_unknown'],
+    ['changed nothing where it only authenticates', 'lost', '503 INTERNAL_ERROR'],
+  ])('%s', async (_what, key, outcome) => {
+    expect((await change(asKey(key))).outcome).toBe(outcome);
   });
 });
 

@@ -1,6 +1,7 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { ACTOR_HEADER } from '@latchkey/audit/actor';
 import { auditReader } from '@latchkey/audit/testing/audit-reader';
+import { commonErrors, toConnectError } from '@latchkey/kit/errors/errors';
 import { eventually } from '@latchkey/testkit/eventually';
 import { afterEach, expect, test } from 'vitest';
 import { DAY_MS, MINUTE_MS, openTestIdentity, outcomeOf } from '../testing/identity.ts';
@@ -109,6 +110,21 @@ test('the response does not wait for a slow apps service until its deadline, and
   expect(await remove(deleted, { timeoutMs: 1_000 })).toBe('done');
   expect(identity.apps.countOf(account.id)).toBe(2);
   resolve();
+  await eventually(() => expect(identity.apps.countOf(account.id)).toBe(0));
+});
+
+test('a deletion whose outcome is unknown, as apps was killed during it, is repeated within moments', async () => {
+  await identity.db.query('update deleted_account set completed_at = now()');
+  const { service, accounts } = identity.connect();
+  await service.start();
+  const { account } = await signUpSomeone(identity);
+  identity.apps.createApplications(account.id, 1);
+  const calls = identity.apps.actors.length;
+  identity.apps.failure = toConnectError(commonErrors.outcome_unknown());
+  expect(await outcomeOf(accounts.deleteAccount({ accountId: account.id, password: PASSWORD }))).toBe('done');
+  // By the request, then by the sweeper.
+  await eventually(() => identity.apps.actors.length >= calls + 2);
+  identity.apps.failure = undefined;
   await eventually(() => expect(identity.apps.countOf(account.id)).toBe(0));
 });
 

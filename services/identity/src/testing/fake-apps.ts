@@ -29,9 +29,9 @@ export function createFakeApps() {
       return { applications, nextPageToken: next < found.length ? String(next) : '' };
     },
     async deleteAccountApplications({ accountId }, call) {
+      fake.actors.push(call.requestHeader.get('x-latchkey-actor'));
       if (fake.failure) throw fake.failure;
       await fake.pause;
-      fake.actors.push(call.requestHeader.get('x-latchkey-actor'));
       const [id] = [...owners].find(([, owner]) => owner === accountId) ?? [];
       if (id !== undefined) owners.delete(id);
       return { hasMore: id !== undefined };
