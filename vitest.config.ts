@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 
 const E2E = 'packages/e2e/src';
 
-/** Set by `npm run test:all`: the tests of the folder `standalone` in both shapes, and the faults. */
+/** Set by `npm run test:all`: the folder `standalone` in both shapes, and the faults. */
 const all = process.env.LATCHKEY_TESTS === 'all';
 
 /**

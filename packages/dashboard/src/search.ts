@@ -10,7 +10,7 @@ export const readFlag = (value: unknown) => (value === true ? value : undefined)
 /** The number of a page after the first. */
 export const readPage = (value: unknown) => (Number.isSafeInteger(value) && Number(value) > 1 ? Number(value) : undefined);
 
-/** Words between single slashes, then ASCII: browsers normalize other paths, some to another site. */
+/** Words between single slashes, then ASCII: browsers turn some other paths into another site. */
 const PAGE_PATH = /^(?:\/[\w-]+)+\/?(?:[?#][\x21-\x7e]*)?$/;
 
 /** The path of a page of the dashboard. */

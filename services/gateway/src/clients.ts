@@ -35,7 +35,7 @@ export function createClients(...transports: readonly [identity: Transport, apps
   };
 }
 
-/** Calls before the effect of a request. Where their response is lost, the request changed nothing. */
+/** Calls before the effect of a request: if their response is lost, the request changed nothing. */
 const BEFORE_EFFECT = new Set<DescMethod>([
   AuthenticationService.method.authenticate,
   TwoFactorService.method.verifyTwoFactorCode,

@@ -7,7 +7,7 @@ import { forgeKey } from '../client/key-text.ts';
 import { APPLICATION_ROUTES, nameOf, type RouteCase } from '../client/routes.ts';
 import { openUpload, startUpload } from '../client/running-upload.ts';
 
-/** Specification 5.2: authentication, scope, schema, existence, key restriction, the action's checks. */
+/** Specification 5.2: authentication, scope, schema, existence, restriction, the action's checks. */
 const UNKNOWN = '01900000-0000-7000-8000-00000000dead';
 const SETTINGS = '/api/v1/panel/update-application-settings';
 let owner: Owner;

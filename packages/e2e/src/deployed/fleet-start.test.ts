@@ -25,7 +25,7 @@ async function expectWorking({ api, realtimeUrl }: Fleet): Promise<void> {
   client.ws.terminate();
 }
 
-/** Signs an owner up with an application, whose socket key and download URL work until both are deleted. */
+/** Signs an owner up with an application, its socket key and a download URL. */
 async function createDeletable({ api, gateways, realtimeUrl }: Fleet) {
   const { session } = await signUp(api);
   const applicationId = await createApplication(session);

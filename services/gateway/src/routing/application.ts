@@ -23,7 +23,7 @@ export async function resolveApplication(clients: Clients, principal: Principal,
   throw errors.application_forbidden();
 }
 
-/** Throws `application_not_found` for another account's application, before checks without a call. */
+/** Throws `application_not_found` for another account's application. */
 export async function checkOwned({ applications }: Clients, { accountId, applicationId }: ApplicationRef): Promise<void> {
   const owned = await applications.findOwnedApplications({ accountId, applicationIds: [applicationId] });
   if (owned.applicationIds.length === 0) throw errors.application_not_found();

@@ -7,7 +7,7 @@ import { startTestServer } from '../../testing/servers.ts';
 const h2spec = await findGoProgram({ name: 'github.com/summerwind/h2spec', version: 'v2.2.1+incompatible' }, 'cmd/h2spec');
 const reason = typeof h2spec === 'string' ? '' : ` (${h2spec.unavailable})`;
 
-/** Cases that every HTTP/2 server of Node.js fails: it ignores the frame, or closes the connection. */
+/** Cases that any HTTP/2 server of Node.js fails: it ignores the frame or closes the connection. */
 const NODE_FAILS = [
   // It passes only where the frame arrives before the response has closed the stream.
   'half closed (remote): Sends a HEADERS frame',

@@ -14,8 +14,8 @@ const OFFSET_MAX = 1_000_000_000_000n;
 const PART_OF_NAME = new RegExp(`^[A-Za-z0-9_. -]{1,${FILE_NAME_LENGTH_MAX}}$`);
 
 /**
- * A page of an application's files, newest first, and the number of matches (specification 4.2). Throws
- * `page_invalid`, `application_not_found`.
+ * A page of an application's files, newest first, and the number of matches (specification 4.2).
+ * Throws `page_invalid`, `application_not_found`.
  */
 export async function listFiles(
   ctx: FilesContext,

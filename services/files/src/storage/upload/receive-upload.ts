@@ -50,8 +50,9 @@ export function createReceiveUpload(ctx: FilesContext): ReceiveUpload {
 }
 
 /**
- * Stores the bytes of an upload and makes the file, or leaves nothing
- * (specification 4.2). Throws `upload_ticket_invalid` for a ticket that was never issued, was used, or is too old.
+ * Stores the bytes of an upload and makes the file, or leaves nothing (specification 4.2). Throws
+ * `upload_ticket_invalid` for a ticket that was never issued, was used, or is too old, and
+ * `outcome_unknown` where the file may be stored.
  */
 async function receive(ctx: FilesContext, ticket: string, source: Readable, requestId: string): Promise<UploadResponse> {
   const intent = await claimIntent(ctx.db, hashTicket(ticket), ctx.limits.uploadLeaseMs);
@@ -104,7 +105,7 @@ function keepLease({ db, limits, logger }: FilesContext, { id, applicationId, re
   return { signal: abort.signal, release };
 }
 
-/** Frees the lease of a failed upload and removes what was stored. Failures are left to the sweeper. */
+/** Frees the lease of a failed upload and removes its object, or leaves that to the sweeper. */
 async function abandon(ctx: FilesContext, { id, applicationId }: ClaimedIntent, mayFinishLater: boolean): Promise<void> {
   try {
     await abandonIntent(ctx.db, id);
