@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { runProcess } from '@latchkey/cli/run-process';
+import { runProcess } from '@latchkey/cli/program/run-process';
 
 const close = async () => undefined;
 

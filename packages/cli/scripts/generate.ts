@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { declarationSchema } from '../src/apply/declaration.ts';
-import { createProgram } from '../src/program.ts';
-import { updateDocument } from '../src/render-docs.ts';
+import { createProgram } from '../src/program/program.ts';
+import { updateDocument } from '../src/program/render-docs.ts';
 
 /** Writes the commands into docs/cli.md, and the JSON Schema of declarations. */
 const path = new URL('../../../docs/cli.md', import.meta.url);

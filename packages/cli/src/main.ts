@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { runProcess } from './run-process.ts';
+import { runProcess } from './program/run-process.ts';
 
 // The published package has no code of the server.
 await runProcess({});

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Latchkey } from '@latchkey/client';
 import { expect, it } from 'vitest';
-import { createRateLimitRetry } from '../rate-limit-retry.ts';
+import { createRateLimitRetry } from '../program/rate-limit-retry.ts';
 import { replaceFile } from '../upload/replace-file.ts';
 import { executePlan } from './execute.ts';
 import { planChanges } from './plan.ts';

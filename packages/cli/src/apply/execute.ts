@@ -1,6 +1,6 @@
 import type { ApplicationChanges, Latchkey, UploadProgress as UploadProgressFacts } from '@latchkey/client';
-import { CliError } from '../errors.ts';
-import { createRateLimitRetry, type RateLimitRetry } from '../rate-limit-retry.ts';
+import { CliError } from '../program/errors.ts';
+import { createRateLimitRetry, type RateLimitRetry } from '../program/rate-limit-retry.ts';
 import type { UploadProgress } from '../upload/upload-progress.ts';
 import { type ApplicationChange, changesItself, type Plan, type SettingChange } from './plan.ts';
 import { type FileChange, stagingName } from './plan-files.ts';

@@ -1,5 +1,5 @@
 import type { Application, Latchkey } from '@latchkey/client';
-import type { RateLimitRetry } from '../rate-limit-retry.ts';
+import type { RateLimitRetry } from '../program/rate-limit-retry.ts';
 import { NEW_SETTINGS } from './plan.ts';
 import type { CurrentApplication, StoredFile } from './state.ts';
 

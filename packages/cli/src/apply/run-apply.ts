@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
-import type { Context } from '../context.ts';
-import { CliError } from '../errors.ts';
-import type { Io } from '../io.ts';
-import { createRateLimitRetry } from '../rate-limit-retry.ts';
+import type { Context } from '../program/context.ts';
+import { CliError } from '../program/errors.ts';
+import type { Io } from '../program/io.ts';
+import { createRateLimitRetry } from '../program/rate-limit-retry.ts';
 import { UploadProgress } from '../upload/upload-progress.ts';
 import { declarationSchema } from './declaration.ts';
 import { executePlan } from './execute.ts';

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
-import { type Example, examples } from '../command.ts';
-import { CliError } from '../errors.ts';
-import type { Io } from '../io.ts';
+import { type Example, examples } from '../program/command.ts';
+import { CliError } from '../program/errors.ts';
+import type { Io } from '../program/io.ts';
 
 /**
  * Runs a command next to the data, with its arguments, help and exit codes.

@@ -2,14 +2,14 @@ import type { ApiKey, Latchkey, Scope } from '@latchkey/client';
 import { describeLength, KEY_NAME } from '@latchkey/contract/lengths';
 import { SCOPES } from '@latchkey/contract/scopes';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { examples, withContext, yesOption } from '../command.ts';
-import type { Context } from '../context.ts';
-import { CliError } from '../errors.ts';
-import { findByNameOrId } from '../find.ts';
-import type { Io } from '../io.ts';
+import { findByNameOrId } from '../lookup/find.ts';
+import { resolveApplication } from '../lookup/resolve.ts';
 import { formatTime } from '../output/text.ts';
-import { resolveApplication } from '../resolve.ts';
-import { addSessionOptions, type SessionOptions, withSession } from '../session.ts';
+import { examples, withContext, yesOption } from '../program/command.ts';
+import type { Context } from '../program/context.ts';
+import { CliError } from '../program/errors.ts';
+import type { Io } from '../program/io.ts';
+import { addSessionOptions, type SessionOptions, withSession } from '../session/session.ts';
 
 const DAY_MS = 86_400_000;
 

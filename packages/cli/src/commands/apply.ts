@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import type { ApplyOptions } from '../apply/run-apply.ts';
-import { examples, withContext, yesOption } from '../command.ts';
-import type { Io } from '../io.ts';
+import { examples, withContext, yesOption } from '../program/command.ts';
+import type { Io } from '../program/io.ts';
 
 /** Loaded when it is needed, as parsing and schemas double the start-up time of other commands. */
 const loadApply = () => import('../apply/run-apply.ts');

@@ -2,12 +2,12 @@ import type { Application, Latchkey } from '@latchkey/client';
 import { APPLICATION_FLAGS, FLAG_NAMES } from '@latchkey/contract/application-settings';
 import { APPLICATION_NAME, describeLength, VERSION } from '@latchkey/contract/lengths';
 import { Command, Option } from 'commander';
-import { examples, withContext, yesOption } from '../command.ts';
-import type { Context } from '../context.ts';
-import type { Named } from '../find.ts';
-import type { Io } from '../io.ts';
+import type { Named } from '../lookup/find.ts';
+import { findApplication, resolveApplication } from '../lookup/resolve.ts';
 import { formatTime } from '../output/text.ts';
-import { findApplication, resolveApplication } from '../resolve.ts';
+import { examples, withContext, yesOption } from '../program/command.ts';
+import type { Context } from '../program/context.ts';
+import type { Io } from '../program/io.ts';
 
 /** The flags of an application. An option has the name of the field in the protocol. */
 const FLAGS = FLAG_NAMES.map((name) => ({ name, ...APPLICATION_FLAGS[name] }));

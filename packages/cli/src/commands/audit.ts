@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AuditEntry, Latchkey } from '@latchkey/client';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { examples, withContext } from '../command.ts';
-import type { Context } from '../context.ts';
-import { CliError } from '../errors.ts';
-import type { Io } from '../io.ts';
+import { resolveApplication } from '../lookup/resolve.ts';
 import { toCsvLine } from '../output/csv.ts';
 import { formatTime, printable, toJson } from '../output/text.ts';
-import { resolveApplication } from '../resolve.ts';
-import { addSessionOptions, type SessionOptions, withSession } from '../session.ts';
+import { examples, withContext } from '../program/command.ts';
+import type { Context } from '../program/context.ts';
+import { CliError } from '../program/errors.ts';
+import type { Io } from '../program/io.ts';
+import { addSessionOptions, type SessionOptions, withSession } from '../session/session.ts';
 
 const POLL_MS = 5_000;
 const PAGE_SIZE = 100;

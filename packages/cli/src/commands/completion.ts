@@ -1,7 +1,7 @@
 import { Argument, Command } from 'commander';
-import { examples, withContext } from '../command.ts';
-import { COMPLETION_SCRIPTS, findCandidates } from '../completion.ts';
-import type { Io } from '../io.ts';
+import { COMPLETION_SCRIPTS, findCandidates } from '../completion/completion.ts';
+import { examples, withContext } from '../program/command.ts';
+import type { Io } from '../program/io.ts';
 
 export function completionCommand(io: Io): Command {
   const completion = new Command('completion')

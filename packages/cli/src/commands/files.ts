@@ -1,10 +1,10 @@
 import { FILE_NAME_LENGTH } from '@latchkey/contract/file-name';
 import { Command, Option } from 'commander';
-import { examples, withContext, yesOption } from '../command.ts';
 import { type DownloadOptions, downloadFile } from '../download/download-file.ts';
-import type { Io } from '../io.ts';
+import { findFile, resolveApplication, resolveFile } from '../lookup/resolve.ts';
 import { formatBytes, formatTime } from '../output/text.ts';
-import { findFile, resolveApplication, resolveFile } from '../resolve.ts';
+import { examples, withContext, yesOption } from '../program/command.ts';
+import type { Io } from '../program/io.ts';
 import { type UploadCommandOptions, uploadFiles } from '../upload/upload-files.ts';
 
 const CHECKSUM_SHOWN = 12;

@@ -1,7 +1,7 @@
 import { Argument, Command } from 'commander';
-import { examples, withContext, yesOption } from '../command.ts';
-import type { Io } from '../io.ts';
-import { findApplication, resolveApplication } from '../resolve.ts';
+import { findApplication, resolveApplication } from '../lookup/resolve.ts';
+import { examples, withContext, yesOption } from '../program/command.ts';
+import type { Io } from '../program/io.ts';
 
 const CONSEQUENCES = {
   socket: 'The current key stops working immediately, and connected clients are disconnected.',

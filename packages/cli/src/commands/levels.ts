@@ -1,8 +1,8 @@
 import { describeLength, LICENSE_LEVEL } from '@latchkey/contract/lengths';
 import { Command } from 'commander';
-import { examples, withContext } from '../command.ts';
-import type { Io } from '../io.ts';
-import { resolveApplication } from '../resolve.ts';
+import { resolveApplication } from '../lookup/resolve.ts';
+import { examples, withContext } from '../program/command.ts';
+import type { Io } from '../program/io.ts';
 
 export function levelsCommand(io: Io): Command {
   const levels = new Command('levels').description('Read and replace license levels');

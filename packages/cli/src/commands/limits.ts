@@ -1,6 +1,6 @@
 import { Command } from 'commander';
-import { examples, withContext } from '../command.ts';
-import type { Io } from '../io.ts';
+import { examples, withContext } from '../program/command.ts';
+import type { Io } from '../program/io.ts';
 
 export function limitsCommand(io: Io): Command {
   const command = new Command('limits').description('Show usage and limits of the account').action(

@@ -1,13 +1,13 @@
 import { type ConnectionState, LatchkeyError, type LiveEvent } from '@latchkey/client';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { WebSocket } from 'ws';
-import { examples, withContext } from '../command.ts';
-import { type Context, DEFAULT_URL, isRealtimeUrl } from '../context.ts';
-import { CliError } from '../errors.ts';
-import type { Io } from '../io.ts';
+import { findApplication } from '../lookup/resolve.ts';
 import { printable, toJson } from '../output/text.ts';
-import { findApplication } from '../resolve.ts';
-import { abortOnSignal } from '../signals.ts';
+import { examples, withContext } from '../program/command.ts';
+import { type Context, DEFAULT_URL, isRealtimeUrl } from '../program/context.ts';
+import { CliError } from '../program/errors.ts';
+import type { Io } from '../program/io.ts';
+import { abortOnSignal } from '../program/signals.ts';
 
 interface ListenOptions {
   readonly url?: string;

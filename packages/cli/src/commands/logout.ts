@@ -1,10 +1,10 @@
 import { Command, Option } from 'commander';
-import { examples, withContext } from '../command.ts';
 import { readProfiles, writeProfiles } from '../config/profiles.ts';
-import type { Context } from '../context.ts';
-import { CliError } from '../errors.ts';
-import type { Io } from '../io.ts';
-import { addSessionOptions, type SessionOptions, withSession } from '../session.ts';
+import { examples, withContext } from '../program/command.ts';
+import type { Context } from '../program/context.ts';
+import { CliError } from '../program/errors.ts';
+import type { Io } from '../program/io.ts';
+import { addSessionOptions, type SessionOptions, withSession } from '../session/session.ts';
 
 interface LogoutOptions extends SessionOptions {
   readonly revoke?: boolean;

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
-import { examples, withContext } from '../command.ts';
-import type { Io } from '../io.ts';
-import { checkKey } from '../key.ts';
+import { examples, withContext } from '../program/command.ts';
+import type { Io } from '../program/io.ts';
+import { checkKey } from '../session/check-key.ts';
 
 export function whoamiCommand(io: Io): Command {
   const command = new Command('whoami').description('Show the server, account and key in use').action(

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { CliError } from '../errors.ts';
+import { CliError } from '../program/errors.ts';
 
 /**
  * Stored by `latchkey login`. All but `url` and `key` is absent for a key from standard input.

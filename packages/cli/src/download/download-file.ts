@@ -2,10 +2,10 @@ import { createHash, randomUUID } from 'node:crypto';
 import { open, realpath, rename, rm, stat } from 'node:fs/promises';
 import type { Latchkey, StoredFile } from '@latchkey/client';
 import { FILE_NAME } from '@latchkey/contract/file-name';
-import type { Context } from '../context.ts';
-import { CliError, toOutcome } from '../errors.ts';
 import { formatBytes } from '../output/text.ts';
-import { abortOnSignal } from '../signals.ts';
+import type { Context } from '../program/context.ts';
+import { CliError, toOutcome } from '../program/errors.ts';
+import { abortOnSignal } from '../program/signals.ts';
 import { UploadProgress } from '../upload/upload-progress.ts';
 
 export interface DownloadOptions {

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 import { type Command, Help, type HelpConfiguration } from 'commander';
-import type { Colors } from '../context.ts';
+import type { Colors } from '../program/context.ts';
 
 /** Help with the commands before the options: a newcomer looks for what can be done. */
 export function helpConfiguration({ bold }: Colors): HelpConfiguration {

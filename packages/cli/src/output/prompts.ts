@@ -1,6 +1,6 @@
 import { confirm, isCancel, password, text } from '@clack/prompts';
-import { CliError, missingOption } from '../errors.ts';
-import type { Io } from '../io.ts';
+import { CliError, missingOption } from '../program/errors.ts';
+import type { Io } from '../program/io.ts';
 import { printable } from './text.ts';
 
 /** A question, and the option that answers it where there is no terminal. */

@@ -1,4 +1,4 @@
-import { CliError } from '../errors.ts';
+import { CliError } from '../program/errors.ts';
 
 const LENGTH_MAX = 65_536;
 

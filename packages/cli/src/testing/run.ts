@@ -1,7 +1,7 @@
 import { Readable, Writable } from 'node:stream';
 import type { AdminPrograms } from '../commands/admin.ts';
-import type { Io } from '../io.ts';
-import { runProgram } from '../program.ts';
+import type { Io } from '../program/io.ts';
+import { runProgram } from '../program/program.ts';
 
 /** Runs a command in this process, without a terminal and without a profile of this machine. */
 export async function run(args: readonly string[], env: NodeJS.ProcessEnv = {}, stdin = '', admin?: AdminPrograms) {

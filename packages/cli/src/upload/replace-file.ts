@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import type { Latchkey, StoredFile, UploadedFile, UploadOptions } from '@latchkey/client';
-import { CliError } from '../errors.ts';
+import { CliError } from '../program/errors.ts';
 
 /** The file on the server, if the local one has the same bytes. */
 export async function findUnchanged(

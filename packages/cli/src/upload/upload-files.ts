@@ -1,12 +1,12 @@
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { type Latchkey, LatchkeyError, type StoredFile } from '@latchkey/client';
-import type { Context } from '../context.ts';
-import { CliError, toCliError } from '../errors.ts';
+import { resolveApplication } from '../lookup/resolve.ts';
 import { formatBytes } from '../output/text.ts';
-import { createRateLimitRetry } from '../rate-limit-retry.ts';
-import { resolveApplication } from '../resolve.ts';
-import { abortOnSignal } from '../signals.ts';
+import type { Context } from '../program/context.ts';
+import { CliError, toCliError } from '../program/errors.ts';
+import { createRateLimitRetry } from '../program/rate-limit-retry.ts';
+import { abortOnSignal } from '../program/signals.ts';
 import { findUnchanged, replaceFile } from './replace-file.ts';
 import { UploadProgress } from './upload-progress.ts';
 

@@ -1,5 +1,5 @@
-import type { Context } from '../context.ts';
 import { formatBytes, formatPart, pad, printable, shorten } from '../output/text.ts';
+import type { Context } from '../program/context.ts';
 
 const BAR_WIDTH = 14;
 const NAME_WIDTH_MAX = 16;

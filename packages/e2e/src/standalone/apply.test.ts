@@ -10,7 +10,7 @@ import { executePlan } from '@latchkey/cli/apply/execute';
 import { type Plan, planChanges } from '@latchkey/cli/apply/plan';
 import { readFiles } from '@latchkey/cli/apply/read-files';
 import { readState } from '@latchkey/cli/apply/read-state';
-import { createRateLimitRetry } from '@latchkey/cli/rate-limit-retry';
+import { createRateLimitRetry } from '@latchkey/cli/program/rate-limit-retry';
 import { Latchkey } from '@latchkey/client';
 import { ROOT } from '@latchkey/launcher/program';
 import { programEnv } from '@latchkey/testkit/program-env';

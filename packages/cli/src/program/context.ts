@@ -1,11 +1,11 @@
 import { Latchkey, type LatchkeyOptions } from '@latchkey/client';
 import pc from 'picocolors';
-import { type Profile, profilesPath, readProfiles } from './config/profiles.ts';
+import { type Profile, profilesPath, readProfiles } from '../config/profiles.ts';
+import { createPrompts } from '../output/prompts.ts';
+import { formatTable, printable, printableLines, toJson } from '../output/text.ts';
+import { verboseFetch } from '../output/verbose-fetch.ts';
 import { CliError } from './errors.ts';
 import type { Io } from './io.ts';
-import { createPrompts } from './output/prompts.ts';
-import { formatTable, printable, printableLines, toJson } from './output/text.ts';
-import { verboseFetch } from './output/verbose-fetch.ts';
 
 export const DEFAULT_URL = 'http://localhost:8080';
 

@@ -8,12 +8,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findFreePort } from '@latchkey/testkit/network/free-port';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { AdminPrograms } from '../commands/admin.ts';
+import { findCandidates, visibleCommands } from '../completion/completion.ts';
+import { run } from '../testing/run.ts';
 import { readExamples } from './command.ts';
-import type { AdminPrograms } from './commands/admin.ts';
-import { findCandidates, visibleCommands } from './completion.ts';
 import { createProgram } from './program.ts';
 import { updateDocument } from './render-docs.ts';
-import { run } from './testing/run.ts';
 
 const ID = '019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15';
 const program = createProgram(process);
@@ -246,6 +246,6 @@ describe('completion', () => {
 });
 
 it('docs/cli.md has the commands of the program; npm run generate updates it', () => {
-  const document = readFileSync(new URL('../../../docs/cli.md', import.meta.url), 'utf8');
+  const document = readFileSync(new URL('../../../../docs/cli.md', import.meta.url), 'utf8');
   expect(updateDocument(document, program)).toBe(document);
 });

@@ -1,5 +1,5 @@
 import { type Application, type Latchkey, LatchkeyError, type StoredFile } from '@latchkey/client';
-import { CliError } from './errors.ts';
+import { CliError } from '../program/errors.ts';
 import { findByNameOrId, isId, type Named } from './find.ts';
 
 /** The application with this name or id. Needs a key with `applications:read`. */

@@ -9,27 +9,27 @@
 import { inspect } from 'node:util';
 import { Command, CommanderError } from 'commander';
 import pc from 'picocolors';
-import manifest from '../package.json' with { type: 'json' };
+import manifest from '../../package.json' with { type: 'json' };
+import { type AdminPrograms, adminCommand } from '../commands/admin.ts';
+import { apiKeysCommand } from '../commands/api-keys.ts';
+import { applyCommand, exportCommand } from '../commands/apply.ts';
+import { appsCommand } from '../commands/apps.ts';
+import { auditCommand } from '../commands/audit.ts';
+import { completeCommand, completionCommand } from '../commands/completion.ts';
+import { filesCommand } from '../commands/files.ts';
+import { keysCommand } from '../commands/keys.ts';
+import { levelsCommand } from '../commands/levels.ts';
+import { limitsCommand } from '../commands/limits.ts';
+import { listenCommand } from '../commands/listen.ts';
+import { loginCommand } from '../commands/login.ts';
+import { logoutCommand } from '../commands/logout.ts';
+import { whoamiCommand } from '../commands/whoami.ts';
+import { helpConfiguration } from '../output/help.ts';
+import { printable, printableLines } from '../output/text.ts';
 import { examples } from './command.ts';
-import { type AdminPrograms, adminCommand } from './commands/admin.ts';
-import { apiKeysCommand } from './commands/api-keys.ts';
-import { applyCommand, exportCommand } from './commands/apply.ts';
-import { appsCommand } from './commands/apps.ts';
-import { auditCommand } from './commands/audit.ts';
-import { completeCommand, completionCommand } from './commands/completion.ts';
-import { filesCommand } from './commands/files.ts';
-import { keysCommand } from './commands/keys.ts';
-import { levelsCommand } from './commands/levels.ts';
-import { limitsCommand } from './commands/limits.ts';
-import { listenCommand } from './commands/listen.ts';
-import { loginCommand } from './commands/login.ts';
-import { logoutCommand } from './commands/logout.ts';
-import { whoamiCommand } from './commands/whoami.ts';
 import { hasColors } from './context.ts';
 import { EXIT, toCliError } from './errors.ts';
 import type { Io } from './io.ts';
-import { helpConfiguration } from './output/help.ts';
-import { printable, printableLines } from './output/text.ts';
 
 /** @param admin what `latchkey admin` can run here */
 export function createProgram(io: Io, admin: AdminPrograms = {}): Command {

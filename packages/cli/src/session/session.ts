@@ -1,9 +1,9 @@
 import { type AccountProfile, type Credentials, type Latchkey, LatchkeyError } from '@latchkey/client';
 import { type Command, Option } from 'commander';
-import type { Context } from './context.ts';
-import { CliError } from './errors.ts';
-import { readStdin } from './output/stdin.ts';
-import { abortOnSignal } from './signals.ts';
+import { readStdin } from '../output/stdin.ts';
+import type { Context } from '../program/context.ts';
+import { CliError } from '../program/errors.ts';
+import { abortOnSignal } from '../program/signals.ts';
 
 /** Options of commands that only a session may do. */
 export interface SessionOptions {

@@ -1,5 +1,5 @@
 import { closestMatch } from 'leven';
-import { CliError } from './errors.ts';
+import { CliError } from '../program/errors.ts';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const LISTED_IDS_MAX = 5;

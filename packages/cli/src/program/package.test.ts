@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 
-const BUILD = join(import.meta.dirname, '../scripts/build.ts');
+const BUILD = join(import.meta.dirname, '../../scripts/build.ts');
 
 it('the published package runs by itself, and its completion scripts are valid', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'latchkey-cli-'));
@@ -27,7 +27,7 @@ it('the published package runs by itself, and its completion scripts are valid',
 it.skipIf(!existsSync('/dev/full'))('ends with code 1 where its output cannot be written', () => {
   const full = openSync('/dev/full', 'w');
   onTestFinished(() => closeSync(full));
-  const args = [join(import.meta.dirname, 'main.ts'), 'completion', 'bash'];
+  const args = [join(import.meta.dirname, '../main.ts'), 'completion', 'bash'];
   expect(spawnSync(process.execPath, args, { stdio: ['ignore', full, 'pipe'], encoding: 'utf8' })).toMatchObject({
     status: 1,
     stderr: "Standard output can't be written (ENOSPC).\n",

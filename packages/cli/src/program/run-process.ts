@@ -1,4 +1,4 @@
-import type { AdminPrograms } from './commands/admin.ts';
+import type { AdminPrograms } from '../commands/admin.ts';
 import { runProgram } from './program.ts';
 
 /** Runs the command line as this process. */
