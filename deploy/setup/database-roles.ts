@@ -1,14 +1,16 @@
-import { readConfig, urlSetting } from '@latchkey/kit/config/settings';
+import { readConfig } from '@latchkey/kit/config/settings';
+import { BoundedClient } from '@latchkey/kit/database/database';
+import { databaseUrlSetting, splitDatabaseUrl } from '@latchkey/kit/database/database-url';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { orExit } from '@latchkey/kit/process/run-service';
-import { Client, escapeIdentifier, escapeLiteral } from 'pg';
+import { escapeIdentifier, escapeLiteral } from 'pg';
 import { z } from 'zod';
 
 // Creates a role and a schema for each service in the database of ADMIN_DATABASE_URL, with the role
 // and password of the service's URL. Safe to run again, also with another password. A role owns its
 // schema and sees no other.
 
-const databaseUrl = urlSetting('postgres:', 'postgresql:').refine(
+const databaseUrl = databaseUrlSetting.refine(
   (text) => roleOf(text).name !== '' && roleOf(text).password !== '',
   'must hold a role and its password',
 );
@@ -24,13 +26,11 @@ const settings = z.object({
 const SCHEMAS = { apps: 'APPS_DATABASE_URL', files: 'FILES_DATABASE_URL', identity: 'IDENTITY_DATABASE_URL' } as const;
 
 const config = orExit(() => readConfig(settings, process.env));
-const client = new Client({
+const client = new BoundedClient({
   connectionString: config.ADMIN_DATABASE_URL,
   connectionTimeoutMillis: 10_000,
-  statement_timeout: 30_000,
+  session: { statement_timeout: 30_000 },
 });
-// A lost connection also rejects the next query.
-client.on('error', () => undefined);
 try {
   await createRoles();
   process.stdout.write(`There are roles for ${Object.keys(SCHEMAS).join(', ')}.\n`);
@@ -45,7 +45,7 @@ async function createRoles(): Promise<void> {
     await client.query('BEGIN');
     // Concurrent runs would both create what is missing.
     await client.query(`SELECT pg_advisory_xact_lock(hashtext('latchkey database roles'))`);
-    const { rows } = await client.query<{ name: string }>('SELECT current_database() AS name');
+    const { rows } = await client.query('SELECT current_database() AS name');
     const database = escapeIdentifier(rows[0]?.name ?? '');
     await client.query(`REVOKE ALL ON DATABASE ${database} FROM PUBLIC`);
     await client.query('REVOKE ALL ON SCHEMA public FROM PUBLIC');
@@ -59,7 +59,7 @@ async function createRoles(): Promise<void> {
 /** Empty where the URL has none that can be read. */
 function roleOf(text: string): { readonly name: string; readonly password: string } {
   try {
-    const url = new URL(text);
+    const url = new URL(splitDatabaseUrl(text)[0] ?? '');
     return { name: decodeURIComponent(url.username), password: decodeURIComponent(url.password) };
   } catch {
     return { name: '', password: '' };

@@ -1,12 +1,19 @@
 import { StartError } from '@latchkey/embedded/process/start-error';
-import { Redis } from 'ioredis';
-import { Client } from 'pg';
+import { BoundedClient } from '@latchkey/kit/database/database';
+import { databaseHosts } from '@latchkey/kit/database/database-url';
+import { checkDatabaseUrl } from '@latchkey/kit/database/database-wait';
+import { checkRedisAccess, createRedis } from '@latchkey/kit/redis/redis';
+import { redisHosts } from '@latchkey/kit/redis/redis-url';
 
 const TIMEOUT_MS = 5_000;
 
 /** @throws {StartError} when the PostgreSQL of DATABASE_URL can't be used; without the password */
 export async function checkPostgres(url: string): Promise<void> {
-  await query(url, 'SELECT 1');
+  try {
+    await checkDatabaseUrl(url);
+  } catch (err) {
+    throw unusable('DATABASE_URL', 'PostgreSQL', databaseHosts(url), err);
+  }
 }
 
 /** @throws {StartError} as {@link checkPostgres} */
@@ -16,13 +23,12 @@ export async function hasAccounts(url: string): Promise<boolean> {
 }
 
 async function query(url: string, sql: string): Promise<Array<Record<string, unknown>>> {
-  const client = new Client({ connectionString: url, connectionTimeoutMillis: TIMEOUT_MS, query_timeout: TIMEOUT_MS });
-  client.on('error', () => {});
+  const client = new BoundedClient({ connectionString: url, connectionTimeoutMillis: TIMEOUT_MS, query_timeout: TIMEOUT_MS });
   try {
     await client.connect();
     return (await client.query(sql)).rows;
   } catch (err) {
-    throw unusable('DATABASE_URL', 'PostgreSQL', url, err);
+    throw unusable('DATABASE_URL', 'PostgreSQL', databaseHosts(url), err);
   } finally {
     await client.end().catch(() => {});
   }
@@ -31,7 +37,8 @@ async function query(url: string, sql: string): Promise<Array<Record<string, unk
 /** @throws {StartError} when the Redis of REDIS_URL can't be used; without the password */
 export async function checkRedis(url: string): Promise<void> {
   const timeouts = { connectTimeout: TIMEOUT_MS, commandTimeout: TIMEOUT_MS };
-  const redis = new Redis(url, { lazyConnect: true, ...timeouts, maxRetriesPerRequest: 0, retryStrategy: () => null });
+  const never = { retryStrategy: () => null, sentinelRetryStrategy: () => null };
+  const redis = createRedis(url, { lazyConnect: true, ...timeouts, maxRetriesPerRequest: 0, ...never });
   let reason: unknown;
   redis.on('error', (err) => {
     reason ??= err;
@@ -39,15 +46,16 @@ export async function checkRedis(url: string): Promise<void> {
   try {
     await redis.connect();
     await redis.ping();
+    await checkRedisAccess(url);
   } catch (err) {
-    throw unusable('REDIS_URL', 'Redis', url, reason ?? err);
+    throw unusable('REDIS_URL', 'Redis', redisHosts(url), reason ?? err);
   } finally {
     redis.disconnect();
   }
 }
 
-function unusable(setting: string, what: string, url: string, err: unknown): StartError {
+function unusable(setting: string, what: string, hosts: string, err: unknown): StartError {
   const { message, code } = err as NodeJS.ErrnoException;
   const reason = (message || code || 'no answer').replace(/\.$/, '');
-  return new StartError(`The ${what} at ${new URL(url).host}, which ${setting} names, can't be used: ${reason}.`, { cause: err });
+  return new StartError(`The ${what} at ${hosts}, which ${setting} names, can't be used: ${reason}.`, { cause: err });
 }

@@ -5,6 +5,8 @@ import { findClusterDir } from '@latchkey/embedded/postgres/running-postgres';
 import { ensureServiceDatabases } from '@latchkey/embedded/postgres/service-databases';
 import { DiskFullError, isDiskFull } from '@latchkey/embedded/process/disk-full';
 import { type EmbeddedRedis, startRedis } from '@latchkey/embedded/redis/redis';
+import { databaseHosts } from '@latchkey/kit/database/database-url';
+import { redisHosts } from '@latchkey/kit/redis/redis-url';
 import { checkPostgres, checkRedis } from './external-servers.ts';
 import type { Launch } from './launch.ts';
 import { ROOT } from './program.ts';
@@ -26,6 +28,7 @@ export async function openServers(launch: Launch) {
   const postgres = await openServer<EmbeddedPostgres>(launch, {
     name: 'PostgreSQL',
     setting: 'DATABASE_URL',
+    hosts: databaseHosts,
     check: checkPostgres,
     folder: () => findClusterDir(dataDir),
     start: (previous, onLog) => startPostgres({ dataDir, port: previous?.port, onProgress: reporter.note, onLog }),
@@ -35,6 +38,7 @@ export async function openServers(launch: Launch) {
   const redis = await openServer<EmbeddedRedis>(launch, {
     name: 'Redis',
     setting: 'REDIS_URL',
+    hosts: redisHosts,
     check: checkRedis,
     folder: async () => join(dataDir, 'redis'),
     start: (previous, onLog) => startRedis({ dataDir, cacheDir, address: previous, onProgress: reporter.note, onLog }),
@@ -60,6 +64,7 @@ async function chooseCacheDir(dataDir: string): Promise<string> {
 interface ServerKind<T> {
   readonly name: string;
   readonly setting: 'DATABASE_URL' | 'REDIS_URL';
+  readonly hosts: (url: string) => string;
   readonly check: (url: string) => Promise<void>;
   readonly folder: () => Promise<string>;
   readonly start: (previous: T | undefined, onLog: (line: string) => void) => Promise<T>;
@@ -68,11 +73,11 @@ interface ServerKind<T> {
 /** @returns undefined where a server was given */
 async function openServer<T extends Supervisable & { readonly port: number }>(
   { settings, reporter, logs, stops, onGiveUp, onDiskFull }: Launch,
-  { name, setting, check, folder, start }: ServerKind<T>,
+  { name, setting, hosts, check, folder, start }: ServerKind<T>,
 ) {
   const given = settings[setting];
   if (given !== undefined) {
-    const describe = () => `as ${setting} says, ${new URL(given).host}`;
+    const describe = () => `as ${setting} says, ${hosts(given)}`;
     await reporter.step(name, () => check(given), describe);
     return undefined;
   }

@@ -11,6 +11,8 @@ import {
   serviceCredentialsSetting,
   urlSetting,
 } from '@latchkey/kit/config/settings';
+import { databaseUrlSetting } from '@latchkey/kit/database/database-url';
+import { redisUrlSetting } from '@latchkey/kit/redis/redis-url';
 import { readTelemetryConfig } from '@latchkey/kit/telemetry/telemetry';
 import { readRealtimeConfig, readRealtimeProcessConfig } from '@latchkey/realtime/config';
 import { z } from 'zod';
@@ -26,8 +28,8 @@ const launcherSettings = z.object({
   PORT: portSetting.default(8080),
   REALTIME_PORT: portSetting.default(8081),
   PUBLIC_URL: urlSetting('http:', 'https:').optional(),
-  DATABASE_URL: urlSetting('postgres:', 'postgresql:').optional(),
-  REDIS_URL: urlSetting('redis:', 'rediss:').optional(),
+  DATABASE_URL: databaseUrlSetting.optional(),
+  REDIS_URL: redisUrlSetting.optional(),
   SECRET_KEY: secretSetting.optional(),
   SERVICE_CREDENTIALS: serviceCredentialsSetting.optional(),
 });

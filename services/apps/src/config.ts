@@ -1,13 +1,15 @@
 import { auditRetentionSetting } from '@latchkey/audit/sweeper';
 import { processSettings, readProcessConfig } from '@latchkey/kit/config/process-settings';
-import { integerSetting, logLevelSetting, readConfig, secretSetting, urlSetting } from '@latchkey/kit/config/settings';
+import { integerSetting, logLevelSetting, readConfig, secretSetting } from '@latchkey/kit/config/settings';
+import { databaseUrlSetting } from '@latchkey/kit/database/database-url';
+import { redisUrlSetting } from '@latchkey/kit/redis/redis-url';
 import { z } from 'zod';
 
 /** Settings of the service in either shape. */
 const serviceSettings = z.object({
-  DATABASE_URL: urlSetting('postgres:', 'postgresql:'),
+  DATABASE_URL: databaseUrlSetting,
   DATABASE_POOL_MAX: integerSetting(1, 1_000).default(10),
-  REDIS_URL: urlSetting('redis:', 'rediss:'),
+  REDIS_URL: redisUrlSetting,
   SECRET_KEY: secretSetting,
   // Bounded, since the application's row has the times of all of them.
   RUNTIME_KEY_ROTATIONS_PER_HOUR: integerSetting(0, 10_000).default(2),

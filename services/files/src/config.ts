@@ -9,15 +9,17 @@ import {
   secretSetting,
   urlSetting,
 } from '@latchkey/kit/config/settings';
+import { databaseUrlSetting } from '@latchkey/kit/database/database-url';
+import { redisUrlSetting } from '@latchkey/kit/redis/redis-url';
 import { serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';
 import { z } from 'zod';
 
 const limit = (fallback: number, max = 1_000_000_000) => integerSetting(1, max).default(fallback);
 
 const serviceSettings = z.object({
-  DATABASE_URL: urlSetting('postgres:', 'postgresql:'),
+  DATABASE_URL: databaseUrlSetting,
   DATABASE_POOL_MAX: integerSetting(1, 1_000).default(10),
-  REDIS_URL: urlSetting('redis:', 'rediss:'),
+  REDIS_URL: redisUrlSetting,
   SECRET_KEY: secretSetting,
   PUBLIC_URL: urlSetting('http:', 'https:').default('http://localhost:8080'),
   STORAGE_ALLOWANCE_MIB: limit(1_024),

@@ -8,6 +8,8 @@ import {
   secretSetting,
   urlSetting,
 } from '@latchkey/kit/config/settings';
+import { databaseUrlSetting } from '@latchkey/kit/database/database-url';
+import { redisUrlSetting } from '@latchkey/kit/redis/redis-url';
 import { serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';
 import { z } from 'zod';
 import { readWithIssuers } from './oidc/issuer-settings.ts';
@@ -15,9 +17,9 @@ import { readWithIssuers } from './oidc/issuer-settings.ts';
 const MAIL_ADDRESS = /^(?:[^<>\r\n]*<[^<>\s@]+@[^<>\s@]+>|[^<>\s@]+@[^<>\s@]+)$/;
 
 const serviceSettings = z.object({
-  DATABASE_URL: urlSetting('postgres:', 'postgresql:'),
+  DATABASE_URL: databaseUrlSetting,
   DATABASE_POOL_MAX: integerSetting(1, 1_000).default(10),
-  REDIS_URL: urlSetting('redis:', 'rediss:'),
+  REDIS_URL: redisUrlSetting,
   SECRET_KEY: secretSetting,
   SIGN_UP: z.enum(['open', 'closed'], 'must be open or closed').default('open'),
   ACTIVE_API_KEYS_LIMIT: integerSetting(0, 1_000_000).default(20),

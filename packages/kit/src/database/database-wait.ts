@@ -9,6 +9,8 @@ const INTERVAL_MS = 250;
 /** Also for the query: a pooler accepts connections while the server behind it is down. */
 const TIMEOUTS = { connectionTimeoutMillis: 2_000, query_timeout: 2_000 };
 const END_TIMEOUT_MS = 1_000;
+const TRANSACTION_MODE =
+  'DATABASE_URL leads to a pooler that changes the server session between transactions: use its session mode (pool_mode=session)';
 
 /**
  * Waits until a database responds, for a minute unless set. Throws where waiting does not help, as
@@ -21,7 +23,7 @@ export async function waitForDatabase(
   const { logger, signal = new AbortController().signal, waitMsMax = WAIT_MS_MAX } = options;
   const giveUpAt = performance.now() + waitMsMax;
   for (let attempt = 1; !signal.aborted && performance.now() < giveUpAt; attempt += 1) {
-    const err = await queryOnce(url).catch((failure: unknown) => failure);
+    const err = await checkDatabaseUrl(url).catch((failure: unknown) => failure);
     if (err === undefined) return;
     if (!isDatabaseUnavailable(err)) throw err;
     if (attempt === 1) logger.warn({ err, waitMsMax }, 'waiting for the database');
@@ -29,12 +31,22 @@ export async function waitForDatabase(
   }
 }
 
-async function queryOnce(url: string): Promise<void> {
-  const client = new BoundedClient({ connectionString: url, ...TIMEOUTS });
+/**
+ * Fails unless the database responds, and gives each of two connections a server session: settings
+ * and named statements need one.
+ */
+export async function checkDatabaseUrl(url: string): Promise<void> {
+  const open = () => new BoundedClient({ connectionString: url, ...TIMEOUTS });
+  const [first, second] = [open(), open()] as const;
+  const pidOf = async (client: BoundedClient) => (await client.query('select pg_backend_pid() as pid')).rows[0].pid as number;
   try {
-    await client.connect();
-    await client.query('select 1');
+    await first.connect();
+    const pid = await pidOf(first);
+    await second.connect();
+    // A transaction occupies a session in every mode of a pooler.
+    await second.query('begin');
+    if ((await pidOf(second)) === pid || (await pidOf(first)) !== pid) throw new Error(TRANSACTION_MODE);
   } finally {
-    await within(END_TIMEOUT_MS, client.end());
+    await within(END_TIMEOUT_MS, Promise.all([first.end(), second.end()]));
   }
 }

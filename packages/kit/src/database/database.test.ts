@@ -76,6 +76,32 @@ it('a lost connection ends neither the process nor the pool, whether it is idle 
   expect(await select(db)).toBe(1);
 });
 
+it('finds the server that accepts writes among those of its URL, and another one after a switch', async () => {
+  const proxies = [await startTcpProxy(database.url), await startTcpProxy(database.url)] as const;
+  for (const proxy of proxies) onTestFinished(() => proxy.close());
+  const [first, second] = proxies;
+  await first.cut();
+  const { db } = open(database.url.replace(/@[^/]*/, `@127.0.0.1:1,${proxies.map(({ url }) => new URL(url).host)}`));
+  expect(await select(db)).toBe(1);
+  await Promise.all([first.restore(), second.cut()]);
+  await eventually(async () => expect(await select(db, 2)).toBe(2));
+});
+
+it('replaces every connection to a server that turned read-only', async () => {
+  const { db, pool } = open(undefined, 2);
+  const clients = [await pool.connect(), await pool.connect()];
+  const pids = await Promise.all(
+    clients.map(async (client) => (await client.query('select pg_backend_pid() as pid')).rows[0].pid),
+  );
+  await clients[1]?.query('set default_transaction_read_only = on');
+  for (const client of clients) client.release();
+  const write = () => sql`create table if not exists written (n int)`.execute(db);
+  expect(isDatabaseUnavailable(await failure(write()))).toBe(true);
+  await eventually(write);
+  const { rows } = await pool.query('select pg_backend_pid() as pid');
+  expect(pids).not.toContain(rows[0].pid);
+});
+
 it('PostgreSQL itself ends a slow statement, and the connection stays', async () => {
   const { db, pool } = open(undefined, 1);
   const pid = async () => (await pool.query('select pg_backend_pid() as pid')).rows[0].pid as number;

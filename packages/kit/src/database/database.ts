@@ -5,6 +5,7 @@ import type { Logger } from '../log/logger.ts';
 import { DEADLINES_MS } from '../rpc/deadlines.ts';
 import { Gauge } from '../telemetry/metrics.ts';
 import { activeTracer, inSpan } from '../telemetry/tracing.ts';
+import { DatabaseServers, IS_READ_ONLY, ReadOnlyServerError } from './database-servers.ts';
 
 export interface Database<T> {
   readonly db: Kysely<T>;
@@ -12,12 +13,67 @@ export interface Database<T> {
   close(): Promise<void>;
 }
 
-/** Drops the connection when a query times out: Kysely would return it to the pool. */
+export interface BoundedClientConfig extends pg.ClientConfig {
+  readonly connectionString: string;
+  /** Shared by the clients of a pool. */
+  readonly servers?: DatabaseServers;
+  /** Settings of the session, such as `search_path`: poolers reject them as start-up parameters. */
+  readonly session?: Readonly<Record<string, string | number>>;
+}
+
+/**
+ * Connects to the server that accepts writes. Drops all connections to one that turned read-only,
+ * and its own when a query times out: Kysely would return it to the pool.
+ */
 export class BoundedClient extends pg.Client {
-  constructor(config?: string | pg.ClientConfig) {
-    super(config);
+  readonly #servers: DatabaseServers;
+  readonly #openSession: string;
+
+  constructor({
+    connectionString,
+    servers = new DatabaseServers(connectionString),
+    session = {},
+    ...config
+  }: BoundedClientConfig) {
+    super({ ...config, connectionString: servers.urls[0] });
+    this.#servers = servers;
+    const settings = Object.entries(session).map(([name, value]) => `set_config('${name}', '${value}', false)`);
+    this.#openSession = `select ${[...settings, IS_READ_ONLY].join(', ')}`;
     // Without a listener, a connection lost within a transaction would end the process.
     this.on('error', () => undefined);
+    this.once('end', () => servers.clients.delete(this));
+    this.connection.on('errorMessage', ({ code }: pg.DatabaseError) => {
+      // The statement gets its error first.
+      if (code === READ_ONLY) setImmediate(() => servers.forgetPrimary());
+    });
+  }
+
+  override connect(): Promise<this>;
+  override connect(callback: (err: Error) => void): void;
+  override connect(callback?: (err: Error) => void): Promise<this> | undefined {
+    const connected = this.#connect();
+    if (!callback) return connected;
+    connected.then(() => callback(undefined as unknown as Error), callback);
+    return undefined;
+  }
+
+  async #connect(): Promise<this> {
+    const servers = this.#servers;
+    try {
+      if (servers.urls.length > 1) {
+        const { hostname, port } = await servers.findPrimary();
+        Object.assign(this, { host: hostname.replace(/[[\]]/g, ''), port: Number(port || 5432) });
+      }
+      await super.connect();
+      const { rows } = await super.query<{ isReadOnly: boolean }>(this.#openSession);
+      if (rows[0]?.isReadOnly !== false) throw new ReadOnlyServerError();
+    } catch (err) {
+      servers.forgetPrimary();
+      this.drop();
+      throw err;
+    }
+    servers.clients.add(this);
+    return this;
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: pg's overloads can't be restated.
@@ -33,15 +89,15 @@ export class BoundedClient extends pg.Client {
     const result = (super.query as any)(...args);
     if (!(result instanceof Promise)) return result;
     return result.catch((err: unknown) => {
-      if (isReadTimeout(err)) this.#destroy();
+      if (isReadTimeout(err)) this.drop();
       throw err;
     });
   }
 
   /** `end()` marks the client as ending, so that the pool does not hand it out. */
-  #destroy(): void {
+  drop(): void {
     this.end().catch(() => undefined);
-    (this as unknown as { connection: pg.Connection }).connection.stream.destroy();
+    this.connection.stream.destroy();
   }
 }
 
@@ -61,6 +117,12 @@ const waiting = new Gauge({
   labels: ['schema'],
 });
 
+/** A pool whose clients are {@link BoundedClient}s of the same server. */
+export function createPool(config: BoundedClientConfig & pg.PoolConfig): pg.Pool {
+  const clientConfig = { ...config, servers: new DatabaseServers(config.connectionString) };
+  return new pg.Pool({ ...clientConfig, Client: BoundedClient as unknown as typeof pg.Client });
+}
+
 /** Creates a pool for one schema. Nothing is connected until the first query. */
 export function createDatabase<T>(options: {
   readonly url: string;
@@ -69,16 +131,17 @@ export function createDatabase<T>(options: {
   readonly poolMax?: number;
 }): Database<T> {
   const { url, schema, logger, poolMax = 10 } = options;
-  const pool = new pg.Pool({
+  const pool = createPool({
     connectionString: url,
     max: poolMax,
     connectionTimeoutMillis: DEADLINES_MS.databaseConnect,
     query_timeout: DEADLINES_MS.databaseQuery,
-    statement_timeout: DEADLINES_MS.databaseStatement,
-    idle_in_transaction_session_timeout: 10_000,
     application_name: `latchkey-${schema}`,
-    options: `-c search_path=${schema}`,
-    Client: BoundedClient,
+    session: {
+      search_path: schema,
+      statement_timeout: DEADLINES_MS.databaseStatement,
+      idle_in_transaction_session_timeout: 10_000,
+    },
   });
   pool.on('error', (err) => logger.warn({ err }, 'database connection lost'));
   const db = new Kysely<T>({ dialect: new PostgresDialect({ pool }) });
@@ -123,14 +186,19 @@ export function isMissingTable(err: unknown): err is pg.DatabaseError {
 /**
  * True if the database could not respond, rather than rejected a wrong statement: lost or refused
  * connections, shutdown (57P0x), too many connections (53xxx), a time-out (57014, 55P03), a
- * deadlock or a serialisation conflict (40xxx).
+ * deadlock or a serialisation conflict (40xxx), or a server that accepts no writes (25006).
  */
 export function isDatabaseUnavailable(err: unknown): boolean {
-  if (err instanceof pg.DatabaseError) return /^(08|40|53|57|55P03|25P03)/.test(err.code ?? '');
+  if (err instanceof pg.DatabaseError) return /^(08|40|53|57|55P03|25P03|25006)/.test(err.code ?? '');
+  if (err instanceof AggregateError) return err.errors.every(isDatabaseUnavailable);
+  if (err instanceof ReadOnlyServerError) return true;
   if (!(err instanceof Error)) return false;
   const code = (err as NodeJS.ErrnoException).code ?? '';
   return isReadTimeout(err) || NETWORK_ERRORS.has(code) || CONNECTION_MESSAGES.test(err.message);
 }
+
+/** `read_only_sql_transaction` */
+const READ_ONLY = '25006';
 
 const NETWORK_ERRORS = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH']);
 const CONNECTION_MESSAGES =

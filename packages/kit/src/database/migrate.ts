@@ -1,7 +1,7 @@
 import { Kysely, PostgresDialect } from 'kysely';
 import { type Migration, Migrator } from 'kysely/migration';
 import pg from 'pg';
-import { BoundedClient, isMissingTable } from './database.ts';
+import { BoundedClient, createPool, isMissingTable } from './database.ts';
 
 /** Migrations by name; names begin with a timestamp and are applied in order. */
 export type Migrations = Readonly<Record<string, Migration>>;
@@ -15,9 +15,10 @@ const LOCK_TIMEOUT_MS = 300_000;
  */
 export async function migrate(url: string, schema: string, migrations: Migrations): Promise<string[]> {
   // A connection lost during a migration frees the lock, and fails the next statement.
-  const lock = new BoundedClient({ connectionString: url, connectionTimeoutMillis: 10_000, lock_timeout: LOCK_TIMEOUT_MS });
+  const session = { lock_timeout: LOCK_TIMEOUT_MS };
+  const lock = new BoundedClient({ connectionString: url, connectionTimeoutMillis: 10_000, session });
   await lock.connect();
-  const pool = new pg.Pool({ connectionString: url, max: 1, Client: BoundedClient, options: `-c search_path=${schema}` });
+  const pool = createPool({ connectionString: url, max: 1, session: { search_path: schema } });
   pool.on('error', () => undefined);
   const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) });
   try {

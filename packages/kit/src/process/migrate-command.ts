@@ -1,12 +1,13 @@
 import { z } from 'zod';
-import { readConfig, urlSetting } from '../config/settings.ts';
+import { readConfig } from '../config/settings.ts';
+import { databaseUrlSetting } from '../database/database-url.ts';
 import { waitForDatabase } from '../database/database-wait.ts';
 import { type Migrations, migrate } from '../database/migrate.ts';
 import { createLogger } from '../log/logger.ts';
 import type { Command } from './commands.ts';
 import { orExit } from './run-service.ts';
 
-const settings = z.object({ DATABASE_URL: urlSetting('postgres:', 'postgresql:') });
+const settings = z.object({ DATABASE_URL: databaseUrlSetting });
 
 /** Reads the settings of a migration, which needs no secret. Throws ConfigError. */
 export const readMigrationConfig = (env: NodeJS.ProcessEnv) => readConfig(settings, env);

@@ -1,6 +1,7 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import type { Logger } from '../log/logger.ts';
 import { Gauge } from '../telemetry/metrics.ts';
+import { parseRedisUrl, redisHosts } from './redis-url.ts';
 
 export { Redis } from 'ioredis';
 
@@ -9,6 +10,17 @@ const SILENCE_MS_MAX = 1_000;
 const SUBSCRIBER_SILENCE_MS_MAX = 4_000;
 const PING_INTERVAL_MS = 5_000;
 
+/** Options without those that the URL of sentinels sets. */
+type SafeOptions = Omit<RedisOptions, 'name' | 'replyMapping'>;
+
+/** A connection to the Redis of a URL, or to the primary of its sentinels. */
+export function createRedis(url: string, options: SafeOptions): Redis {
+  // A primary that became a replica rejects writes: the next connection finds the new one.
+  const common = { ...options, reconnectOnError: ({ message }: Error) => message.startsWith('READONLY ') };
+  const sentinels = parseRedisUrl(url);
+  return sentinels ? new Redis({ ...common, ...sentinels }) : new Redis(url, common);
+}
+
 /**
  * Creates a Redis connection that fails fast: a command that takes longer than 250 ms, or that
  * comes while the connection is down, is rejected and never queued.
@@ -16,10 +28,10 @@ const PING_INTERVAL_MS = 5_000;
 export function createFailFastRedis(
   url: string,
   logger: Logger,
-  options: Omit<RedisOptions, 'name' | 'replyMapping'> & { readonly name?: string; readonly reconnectDelayMsMax?: number } = {},
+  options: SafeOptions & { readonly name?: string; readonly reconnectDelayMsMax?: number } = {},
 ): Redis {
   const { reconnectDelayMsMax = 2_000, name, ...others } = options;
-  const redis = new Redis(url, {
+  const redis = createRedis(url, {
     connectTimeout: 2_000,
     commandTimeout: 250,
     socketTimeout: SILENCE_MS_MAX,
@@ -66,7 +78,9 @@ export function createSubscriber(
 
 /** Connects without failing when Redis is down: the connection retries in the background. */
 export async function connectInBackground(redis: Redis): Promise<void> {
-  await redis.connect().catch(() => undefined);
+  // Sentinels are tried until one responds, each round with an error.
+  const failed = new Promise((resolve) => redis.once('error', resolve));
+  await Promise.race([redis.connect().catch(() => undefined), failed]);
 }
 
 /**
@@ -77,7 +91,7 @@ export async function connectInBackground(redis: Redis): Promise<void> {
  */
 export function createWorkerConnection(url: string, logger: Logger, name: string, silenceMsMax: number) {
   const outages = createOutageLog(logger);
-  const redis = new Redis(url, {
+  const redis = createRedis(url, {
     connectionName: name,
     maxRetriesPerRequest: null,
     connectTimeout: 2_000,
@@ -142,29 +156,41 @@ function createOutageLog(logger: Logger) {
 
 const ACCESS_MS_MAX = 2_000;
 
+/** Servers that respond to a ping but not to what services send, by the mode of HELLO. */
+const UNUSABLE: Readonly<Record<string, string>> = {
+  sentinel: 'leads to a Redis Sentinel: use redis+sentinel://host:26379/name',
+  cluster: 'leads to a node of a Redis Cluster: use a single Redis, or one with Sentinel',
+};
+
 /**
- * Checks the user and the password of a Redis URL at start; throws where it rejects them. A Redis
- * that is down passes: the service runs without it until it returns.
+ * Checks a Redis URL at start: throws where Redis rejects the user or the password, and for a node
+ * that can't be used alone. A Redis that is down passes: the service runs without it until it
+ * returns.
  */
 export async function checkRedisAccess(url: string): Promise<void> {
-  const redis = new Redis(url, {
+  const redis = createRedis(url, {
     lazyConnect: true,
     connectTimeout: ACCESS_MS_MAX,
     commandTimeout: ACCESS_MS_MAX,
     maxRetriesPerRequest: 0,
     retryStrategy: () => null,
+    sentinelRetryStrategy: () => null,
     // The ready check needs more rights than the service does.
     enableReadyCheck: false,
   });
   let rejection: string | undefined;
   const onError = ({ message }: Error) => {
-    if (REJECTION.test(message)) rejection ??= message;
+    if (REJECTION.test(message)) rejection ??= `${REJECTED}, at ${redisHosts(url)}: ${message}`;
   };
   redis.on('error', onError);
-  await redis
-    .connect()
-    .then(() => redis.ping(), onError)
-    .catch(onError);
+  const check = async () => {
+    await redis.connect();
+    await redis.ping();
+    const greeting = [await redis.call('HELLO').catch(() => [])].flat();
+    const unusable = UNUSABLE[`${greeting[greeting.indexOf('mode') + 1]}`];
+    if (unusable) rejection = `REDIS_URL, at ${redisHosts(url)}, ${unusable}`;
+  };
+  await check().catch(onError);
   redis.disconnect();
-  if (rejection !== undefined) throw new Error(`${REJECTED}, at ${new URL(url).host}: ${rejection}`);
+  if (rejection !== undefined) throw new Error(rejection);
 }

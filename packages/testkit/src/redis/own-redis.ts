@@ -12,13 +12,13 @@ export interface OwnRedis extends OwnServer {
 }
 
 /** A Redis that had to be downloaded is stored with the other dependencies. */
-const CACHE_DIR = fileURLToPath(new URL('../../../../node_modules/.cache/latchkey', import.meta.url));
+export const REDIS_CACHE_DIR = fileURLToPath(new URL('../../../../node_modules/.cache/latchkey', import.meta.url));
 
 /** Starts a Redis in about 100 ms. */
 export async function startOwnRedis(): Promise<OwnRedis> {
   const server = await startOwnServer<Awaited<ReturnType<typeof startRedis>>>(
     (dataDir, address) =>
-      startRedis({ dataDir, cacheDir: CACHE_DIR, removeDirWhenOrphaned: dataDir, ...(address && { address }) }),
+      startRedis({ dataDir, cacheDir: REDIS_CACHE_DIR, removeDirWhenOrphaned: dataDir, ...(address && { address }) }),
     ({ url }) => url,
   );
   const ask: OwnRedis['ask'] = (question) => withRedis(server.url, question);

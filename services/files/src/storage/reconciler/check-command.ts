@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { ConfigError } from '@latchkey/kit/config/settings';
 import { isMissingTable } from '@latchkey/kit/database/database';
+import { databaseHosts, splitDatabaseUrl } from '@latchkey/kit/database/database-url';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { endOnSignal } from '@latchkey/kit/process/end-on-signal';
 import type { FilesConfig } from '../../config.ts';
@@ -100,9 +101,9 @@ export async function runCheck(
   const progress = setInterval(() => err.write(`${describeProgress(counts)}\n`), PROGRESS_INTERVAL_MS);
   const startedAt = performance.now();
   try {
-    const { host, pathname } = new URL(config.DATABASE_URL);
+    const { pathname } = new URL(splitDatabaseUrl(config.DATABASE_URL)[0] ?? '');
     const target = config.OBJECT_STORE === 's3' ? `the bucket ${config.S3_BUCKET}` : `the folder ${config.OBJECTS_DIR}`;
-    print(`Comparing the database ${host}${pathname} with ${target}.`);
+    print(`Comparing the database ${databaseHosts(config.DATABASE_URL)}${pathname} with ${target}.`);
     const { left, doubt } = await reconcile(ctx, options, {
       counts,
       onFinding: (finding) => print(describe(finding)),
