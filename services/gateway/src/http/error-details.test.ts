@@ -74,11 +74,22 @@ describe('a list', () => {
     }
   });
 
-  it.each(lists)('$name is read up to its tenth invalid element', ({ validate, schema }) => {
+  it.each(lists)('$name is read up to its third invalid element', ({ validate, schema }) => {
     const { list, counts } = countingList(schema.maxItems ?? ITEMS, 1);
     expect(validate(list).length).toBeLessThanOrEqual(10);
-    expect(counts.reads).toBe(Math.min(schema.maxItems ?? ITEMS, 10));
+    expect(counts.reads).toBe(Math.min(schema.maxItems ?? ITEMS, 3));
   });
+});
+
+const bodies = routes.flatMap(({ method, url, body }) => (body ? [{ name: `${method} ${url}`, body }] : []));
+
+it.each(bodies)('the worst body of $name makes at most 10 issues', ({ body }) => {
+  const properties = findInputs(z.toJSONSchema(body, { io: 'input', unrepresentable: 'any' }) as JsonSchema);
+  for (const wrong of [1, {}, '', 'a'.repeat(TEXT_BYTES)]) {
+    const worst = properties.map(([name, { type, maxItems }]) => [name, type === 'array' ? Array(maxItems).fill(1) : wrong]);
+    const value = { ...Object.fromEntries(worst), action: 'change_file_name', unknown: 1 };
+    expect(body.safeParse(value).error?.issues.length).toBeLessThanOrEqual(10);
+  }
 });
 
 const LONG_TEXTS = ['a', ' ', '\x7f', '\0', '\u0315\u0316', '😀', 'a.', '-', '9', '"'].map((part) =>

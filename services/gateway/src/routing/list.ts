@@ -1,7 +1,13 @@
 import { z } from 'zod';
 
-/** Invalid elements after which the rest of a list is not checked, and most details of an error. */
+/** Most details of an error, and most issues that a body makes. */
 export const ISSUES_MAX = 10;
+
+/**
+ * Invalid elements after which the rest of a list is not checked. A body has up to two lists and four
+ * other causes of issues, together {@link ISSUES_MAX}.
+ */
+const INVALID_ELEMENTS_MAX = 3;
 
 interface ListDef extends z.core.$ZodArrayDef {
   readonly min: number;
@@ -19,7 +25,7 @@ const BoundedArray = z.core.$constructor<z.ZodArray, ListDef>('BoundedArray', (i
     else if (input.length > max) issues.push({ code: 'too_big', origin: 'array', maximum: max, input, inst });
     else {
       const values: unknown[] = [];
-      for (let index = 0; index < input.length && issues.length < ISSUES_MAX; index += 1) {
+      for (let index = 0; index < input.length && issues.length < INVALID_ELEMENTS_MAX; index += 1) {
         const result = element._zod.run({ value: input[index], issues: [] }, ctx) as z.core.ParsePayload;
         issues.push(...z.core.util.prefixIssues(index, result.issues));
         values.push(result.value);
@@ -30,7 +36,7 @@ const BoundedArray = z.core.$constructor<z.ZodArray, ListDef>('BoundedArray', (i
   };
 });
 
-/** A list whose length is checked before its elements, and its elements up to the tenth issue. */
+/** A list whose length is checked before its elements, and its elements up to the third issue. */
 export function list<T extends z.ZodType>(element: T, min: number, max: number): z.ZodArray<T> {
   const schema = new BoundedArray({ type: 'array', element, min, max }) as z.ZodArray<T>;
   return schema.meta({ ...(min > 0 && { minItems: min }), maxItems: max });
