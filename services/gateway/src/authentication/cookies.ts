@@ -29,10 +29,14 @@ export class Cookies {
     this.#write(reply, name, value, Math.max(0, seconds));
   }
 
-  /** The end of a session also clears the browser's cache, which has avatars and pages of it. */
   clear(reply: FastifyReply, name: CookieName): void {
-    if (name === 'session') reply.header('clear-site-data', '"cache"');
+    if (name === 'session') this.clearCache(reply);
     this.#write(reply, name, '', 0);
+  }
+
+  /** Clears the browser's cache, which has avatars and pages of a session that ends. */
+  clearCache(reply: FastifyReply): void {
+    reply.header('clear-site-data', '"cache"');
   }
 
   #write(reply: FastifyReply, name: CookieName, value: string, maxAge: number): void {

@@ -9,6 +9,7 @@ import {
 import type { OidcSignedIn } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
+import { readCookie } from '../authentication/cookies.ts';
 import { readSessionClient } from '../authentication/credential.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { emailText, idOf, issuerName, newPassword, nonEmptyText, timestamp, toIso, twoFactorCode } from '../routing/schemas.ts';
@@ -156,6 +157,7 @@ export async function openSession(
 ) {
   const { token = '', csrfToken, expiresAt } = opened.session ?? {};
   await signInFailures.remember(email, clientIp);
+  if (readCookie(reply.request.raw, 'session') !== undefined) cookies.clearCache(reply);
   cookies.set(reply, 'session', token, expiresAt);
   return { account: toAccount(opened.account), csrfToken };
 }

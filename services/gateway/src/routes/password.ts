@@ -58,7 +58,10 @@ export function passwordRoutes(context: RouteContext) {
       examples: { link: { token: EXAMPLE_TOKEN, newPassword: 'another long passphrase' } },
       failures: [CredentialService.method.resetPassword],
       message: 'Password reset. Sign in with the new password.',
-      handle: async ({ body }) => void (await credentials.resetPassword(body)),
+      handle: async ({ body, reply }) => {
+        await credentials.resetPassword(body);
+        context.cookies.clearCache(reply);
+      },
     }),
   ];
 }

@@ -11,6 +11,7 @@ import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService, PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
+import { CredentialService } from '@latchkey/proto/latchkey/identity/v1/credential_pb';
 import { testRedis } from '@latchkey/testkit/redis/redis';
 import { afterAll, beforeAll } from 'vitest';
 import { readGatewayConfig } from '../config.ts';
@@ -21,6 +22,7 @@ import { createGatewayService, type GatewayService } from '../service.ts';
 export interface TestGatewayOptions {
   readonly authentication?: Partial<ServiceImpl<typeof AuthenticationService>>;
   readonly accounts?: Partial<ServiceImpl<typeof AccountService>>;
+  readonly credentials?: Partial<ServiceImpl<typeof CredentialService>>;
   readonly applications?: Partial<ServiceImpl<typeof ApplicationService>>;
   readonly files?: Partial<ServiceImpl<typeof FileService>>;
   readonly avatars?: Partial<ServiceImpl<typeof AvatarService>>;
@@ -71,6 +73,7 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
         'identity',
         rpcRoute(AuthenticationService, (authentication ?? {}) as ServiceImpl<typeof AuthenticationService>),
         rpcRoute(AccountService, (accounts ?? {}) as ServiceImpl<typeof AccountService>),
+        rpcRoute(CredentialService, (options.credentials ?? {}) as ServiceImpl<typeof CredentialService>),
         rpcRoute(ApiKeyService, (apiKeys ?? {}) as ServiceImpl<typeof ApiKeyService>),
       ),
       apps: transport('apps', rpcRoute(ApplicationService, (applications ?? {}) as ServiceImpl<typeof ApplicationService>)),
