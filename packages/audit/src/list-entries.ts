@@ -1,4 +1,5 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
+import { AUDIT_PAGE_SIZE } from '@latchkey/contract/limits';
 import { defineErrors } from '@latchkey/kit/errors/errors';
 import { parseId } from '@latchkey/kit/validation/id';
 import type { ListAuditEntriesRequest } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
@@ -11,8 +12,6 @@ const errors = defineErrors({
   audit_page_invalid: { kind: 'malformed', message: 'The page of the audit log is not valid' },
 });
 
-const LIMIT_MAX = 100;
-const LIMIT_DEFAULT = 50;
 /** Within the range of PostgreSQL's timestamps. */
 const TIME_MS_MAX = 99_999_999_999_999;
 
@@ -22,8 +21,8 @@ const TIME_MS_MAX = 99_999_999_999_999;
  * @throws `audit_page_invalid`
  */
 export async function listEntries(pool: pg.Pool, request: ListAuditEntriesRequest) {
-  if (request.limit < 0 || request.limit > LIMIT_MAX) throw errors.audit_page_invalid();
-  const limit = request.limit || LIMIT_DEFAULT;
+  if (request.limit < 0 || request.limit > AUDIT_PAGE_SIZE.max) throw errors.audit_page_invalid();
+  const limit = request.limit || AUDIT_PAGE_SIZE.default;
   const before = request.before && parsePageStart(request.before);
   const accountId = parseId(request.accountId);
   const value = parseFilter(request.filter);

@@ -1,6 +1,12 @@
 /** Rows on a page of the files table. */
 export const FILES_PAGE_SIZE = 10;
 
+/** Entries on a page of the audit log. */
+export const AUDIT_PAGE_SIZE = { max: 100, default: 50 } as const;
+
+/** Largest JSON body, in KiB. */
+export const JSON_BODY_KIB_MAX = 64;
+
 /** Lifetime of download URLs, in seconds. Services may ask for less than `min`. */
 export const DOWNLOAD_URL_LIFETIME_S = { min: 30, max: 3_600, default: 300 } as const;
 

@@ -1,3 +1,4 @@
+import { JSON_BODY_KIB_MAX } from '@latchkey/contract/limits';
 import { defineErrors, MALFORMED_MESSAGE } from '@latchkey/kit/errors/errors';
 
 export const errors = defineErrors({
@@ -7,7 +8,7 @@ export const errors = defineErrors({
     code: 'VALIDATION_ERROR',
     message: MALFORMED_MESSAGE,
     path: 'body',
-    rule: 'must be at most 64 KiB',
+    rule: `must be at most ${JSON_BODY_KIB_MAX} KiB`,
   },
   media_type_unsupported: {
     kind: 'unsupported_media_type',

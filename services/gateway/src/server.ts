@@ -1,4 +1,5 @@
 import type { Server } from 'node:http';
+import { JSON_BODY_KIB_MAX } from '@latchkey/contract/limits';
 import { commonErrors } from '@latchkey/kit/errors/errors';
 import { cachedReadiness, probeReadiness } from '@latchkey/kit/http/cached-readiness';
 import { ChunkedRequest } from '@latchkey/kit/http/chunked-request';
@@ -41,10 +42,8 @@ export interface ServerOptions {
   readonly checkReady: () => Promise<void>;
 }
 
-/** Open connections at most: each may hold a body of 64 KiB. */
+/** Open connections at most: each may hold a body. */
 const CONNECTIONS_MAX = 10_000;
-
-const BODY_BYTES_MAX = 64 * 1024;
 
 /** Longest time for the headers of a request, and for a body except uploads, in milliseconds. */
 const HEADERS_TIMEOUT_MS = 15_000;
@@ -114,7 +113,7 @@ function serverOptions(config: GatewayConfig, logger: Logger): FastifyHttpOption
     genReqId: requestIdOf,
     requestIdHeader: false,
     trustProxy: config.TRUSTED_PROXIES.length > 0 ? [...config.TRUSTED_PROXIES] : false,
-    bodyLimit: BODY_BYTES_MAX,
+    bodyLimit: JSON_BODY_KIB_MAX * 1024,
     requestTimeout: HEADERS_TIMEOUT_MS + uploadMsMax(config),
     connectionTimeout: SILENCE_TIMEOUT_MS,
     keepAliveTimeout: 65_000,

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AuditEntry, Latchkey } from '@latchkey/client';
+import { AUDIT_PAGE_SIZE } from '@latchkey/contract/limits';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { resolveApplication } from '../lookup/resolve.ts';
 import { toCsvLine } from '../output/csv.ts';
@@ -11,10 +12,8 @@ import type { Io } from '../program/io.ts';
 import { addSessionOptions, type SessionOptions, withSession } from '../session/session.ts';
 
 const POLL_MS = 5_000;
-const PAGE_SIZE = 100;
 /** Entries that `--follow` remembers, so as not to print them twice. */
 const SEEN_MAX = 4_000;
-const DEFAULT_LIMIT = 50;
 
 interface AuditOptions extends SessionOptions {
   readonly app?: string;
@@ -51,7 +50,7 @@ export function auditCommand(io: Io): Command {
     .description('Read the audit log, newest first; asks for the password, as keys may not read it')
     .addOption(new Option('-a, --app <app>', 'only changes of this application and its files').conflicts('action'))
     .option('--action <action>', 'only this action, such as application.paused')
-    .addOption(new Option('-n, --limit <count>', 'number of entries').argParser(readCount).default(DEFAULT_LIMIT))
+    .addOption(new Option('-n, --limit <count>', 'number of entries').argParser(readCount).default(AUDIT_PAGE_SIZE.default))
     .option('--follow', 'then print new entries as they come, until Ctrl-C; oldest first')
     .option('--csv', 'print comma-separated values; an apostrophe precedes formulas');
   addSessionOptions(command).action(withContext(io, (context, options: AuditOptions) => audit(context, options)));
@@ -109,7 +108,7 @@ async function readEntries(client: Latchkey, { filter, signal }: Reading, limit:
  */
 async function followEntries(context: Context, client: Latchkey, reading: Reading): Promise<void> {
   const { options, signal } = reading;
-  const first = await readEntries(client, reading, Math.max(options.limit, PAGE_SIZE));
+  const first = await readEntries(client, reading, Math.max(options.limit, AUDIT_PAGE_SIZE.max));
   const seen = new Set(first.map(({ id }) => id));
   for (const entry of first.slice(0, options.limit).reverse()) writeEntry(context, options, entry);
   while (!signal.aborted) {
@@ -131,7 +130,7 @@ async function readUnseen(client: Latchkey, { filter, signal }: Reading, seen: R
   for await (const entry of client.auditLog.iterate({ ...filter, signal })) {
     if (seen.has(entry.id)) known += 1;
     else unseen.push(entry);
-    if (known + unseen.length >= PAGE_SIZE && (known > 0 || unseen.length >= SEEN_MAX / 2)) break;
+    if (known + unseen.length >= AUDIT_PAGE_SIZE.max && (known > 0 || unseen.length >= SEEN_MAX / 2)) break;
   }
   return unseen;
 }

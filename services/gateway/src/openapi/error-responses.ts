@@ -1,5 +1,6 @@
 import type { DescMessage, DescMethod } from '@bufbuild/protobuf';
 import { APPLICATION_NAME, describeLength } from '@latchkey/contract/lengths';
+import { JSON_BODY_KIB_MAX } from '@latchkey/contract/limits';
 import { readDefinitions, reasonsOf } from '@latchkey/kit/errors/error-catalogue';
 import { commonErrors, DomainError, ERROR_KINDS } from '@latchkey/kit/errors/errors';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
@@ -143,7 +144,7 @@ function inputRules({ method, query, bytesBody }: Route): Rule[] {
   // A route without a body rejects one.
   if (method === 'GET') return query ? [mismatch] : [];
   if (bytesBody) return [mismatch, [415, WRONG_BYTES[bytesBody], 'VALIDATION_ERROR']];
-  return [mismatch, [413, 'The body is over 64 KiB.', 'VALIDATION_ERROR'], [415, NOT_JSON, 'VALIDATION_ERROR']];
+  return [mismatch, [413, `The body is over ${JSON_BODY_KIB_MAX} KiB.`, 'VALIDATION_ERROR'], [415, NOT_JSON, 'VALIDATION_ERROR']];
 }
 
 function accessRules({ access, application, method }: Route): Rule[] {

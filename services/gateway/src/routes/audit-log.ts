@@ -1,12 +1,12 @@
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import { AUDIT_PAGE_SIZE } from '@latchkey/contract/limits';
 import { ActorKind, type AuditEntry } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
 import { z } from 'zod';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { anyText, EXAMPLE_IDS, idText, timestamp, toIso } from '../routing/schemas.ts';
 import { toSettingName } from './application-settings.ts';
 
-const LIMIT_MAX = 100;
-const LIMIT_DEFAULT = 50;
+const { max: LIMIT_MAX, default: LIMIT_DEFAULT } = AUDIT_PAGE_SIZE;
 const LIMIT_RULE = `must be a whole number from 1 to ${LIMIT_MAX}`;
 
 const limit = z

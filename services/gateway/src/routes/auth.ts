@@ -1,3 +1,5 @@
+import { EMAIL_LENGTH_MAX, PASSWORD } from '@latchkey/contract/lengths';
+import { USERNAME, USERNAME_RULE } from '@latchkey/contract/username';
 import { fromConnectError } from '@latchkey/kit/errors/errors';
 import { Counter } from '@latchkey/kit/telemetry/metrics';
 import {
@@ -48,14 +50,14 @@ const EXAMPLE_SIGN_IN = { email: 'ada@example.com', password: 'correct horse bat
 export const sessionCookieHeader = { 'Set-Cookie': 'The cookie of the session.' };
 
 const signUpBody = z.strictObject({
-  username: z.string().regex(/^[A-Za-z0-9_-]{3,32}$/, 'must be 3 to 32 ASCII letters, digits, underscores and dashes'),
+  username: z.string().regex(USERNAME, USERNAME_RULE),
   email: emailText(),
   password: newPassword,
 });
 
 const signInBody = z.strictObject({
-  email: nonEmptyText(254),
-  password: nonEmptyText(128),
+  email: nonEmptyText(EMAIL_LENGTH_MAX),
+  password: nonEmptyText(PASSWORD.max),
   code: twoFactorCode
     .optional()
     .meta({ description: 'Code of the second factor or a recovery code, for accounts that have one; ignored for others.' }),

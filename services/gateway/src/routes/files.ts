@@ -1,3 +1,4 @@
+import { SEARCH_PARAMS_LENGTH_MAX } from '@latchkey/contract/lengths';
 import { DOWNLOAD_URL_LIFETIME_S, FILES_PAGE_SIZE } from '@latchkey/contract/limits';
 import { formatCount, hasLength } from '@latchkey/kit/validation/text';
 import { type File, FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
@@ -31,9 +32,8 @@ const actionBody = z.discriminatedUnion('action', [
   z.strictObject({ action: z.literal('change_file_name'), fileId, fileName: fileName.optional() }),
 ]);
 
-const SEARCH_PARAMS_LENGTH_MAX = 1_024;
 const search = z.strictObject({ searchString: z.string(), categories: list(z.literal('Name'), 0, SEARCH_PARAMS_LENGTH_MAX) });
-const SEARCH_RULE = 'must be JSON of up to 1,024 characters: {"searchString": string, "categories": ["Name"]}';
+const SEARCH_RULE = `must be JSON of up to ${formatCount(SEARCH_PARAMS_LENGTH_MAX)} characters: {"searchString": string, "categories": ["Name"]}`;
 
 /** JSON text, parsed like a body, to the text to search for; empty filters nothing. */
 const searchParams = z

@@ -1,6 +1,6 @@
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import { FILE_NAME, FILE_NAME_LENGTH_MAX, FILE_NAME_RULE } from '@latchkey/contract/file-name';
-import { describeLength, type Length } from '@latchkey/contract/lengths';
+import { describeLength, EMAIL_LENGTH_MAX, type Length, PASSWORD } from '@latchkey/contract/lengths';
 import { formatCount, hasLength, isStorable, withoutInvisible } from '@latchkey/kit/validation/text';
 import { z } from 'zod';
 
@@ -33,7 +33,7 @@ export function textUpTo(max: number) {
 
 /** The email of an account. Its length is checked before its format. */
 export function emailText(format = z.email()) {
-  return textUpTo(254).check(format);
+  return textUpTo(EMAIL_LENGTH_MAX).check(format);
 }
 
 export const anyText = z.string().refine(isStorable, 'must not have NUL');
@@ -49,8 +49,8 @@ export function nonEmptyText(max: number) {
 /** A password that is to be set. */
 export const newPassword = z
   .string()
-  .refine((text) => hasLength(text, 10, 128), 'must be 10 to 128 characters without NUL')
-  .meta({ minLength: 10, maxLength: 128, description: '10 to 128 characters.' });
+  .refine((text) => hasLength(text, PASSWORD.min, PASSWORD.max), `must be ${describeLength(PASSWORD)} without NUL`)
+  .meta({ minLength: PASSWORD.min, maxLength: PASSWORD.max, description: `${describeLength(PASSWORD)}.` });
 
 /** A code of a second factor. The service rejects malformed ones. */
 export const twoFactorCode = z.string();

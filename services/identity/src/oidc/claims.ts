@@ -1,3 +1,4 @@
+import { USERNAME_LENGTH } from '@latchkey/contract/lengths';
 import { isStorable } from '@latchkey/kit/validation/text';
 import { customAlphabet } from 'nanoid';
 import { isEmail, isUsername } from '../account/account-rules.ts';
@@ -18,7 +19,6 @@ export interface Person {
 
 const SUBJECT_LENGTH_MAX = 255;
 const NAME_LENGTH_MAX = 256;
-const USERNAME_LENGTH_MAX = 32;
 const SUFFIX_LENGTH = 6;
 const createSuffix = customAlphabet('abcdefghijkmnpqrstuvwxyz23456789', SUFFIX_LENGTH);
 
@@ -45,7 +45,7 @@ export function toPerson(idToken: Claims, userInfo: Claims = {}): Person | undef
 }
 
 export function withSuffix(username: string): string {
-  return `${username.slice(0, USERNAME_LENGTH_MAX - SUFFIX_LENGTH - 1)}-${createSuffix()}`;
+  return `${username.slice(0, USERNAME_LENGTH.max - SUFFIX_LENGTH - 1)}-${createSuffix()}`;
 }
 
 function isText(value: unknown, lengthMax: number): value is string {
@@ -70,5 +70,5 @@ function toPictureUrl(value: unknown): string | undefined {
 function fitUsername(name: string): string {
   const plain = (name.split('@', 1)[0] ?? '').normalize('NFKD').replace(/\p{M}/gu, '');
   const dashed = plain.replace(/[^A-Za-z0-9_]+/g, '-').replace(/^-+/, '');
-  return dashed.slice(0, USERNAME_LENGTH_MAX).replace(/-+$/, '');
+  return dashed.slice(0, USERNAME_LENGTH.max).replace(/-+$/, '');
 }

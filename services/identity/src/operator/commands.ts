@@ -1,4 +1,5 @@
 import type { ParseArgsConfig } from 'node:util';
+import { describeLength, EMAIL_LENGTH_MAX, PASSWORD, USERNAME_LENGTH } from '@latchkey/contract/lengths';
 import { parseId } from '@latchkey/kit/validation/id';
 import { customAlphabet } from 'nanoid';
 import type { Account } from '../account/account.store.ts';
@@ -72,7 +73,10 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     async run(call) {
       const [username, email] = [String(call.values.username), String(call.values.email)];
       if (!isUsername(username)) {
-        throw new CommandError('username_invalid', 'The username must have 3 to 32 characters: A to Z, a to z, 0 to 9, _ and -.');
+        throw new CommandError(
+          'username_invalid',
+          `The username must have ${describeLength(USERNAME_LENGTH)}: A to Z, a to z, 0 to 9, _ and -.`,
+        );
       }
       checkEmail(email);
       const password = await chooseNewPassword(call);
@@ -158,7 +162,8 @@ function onAccount(run: (account: Account, call: CommandCall) => Promise<Command
 }
 
 function checkEmail(email: string): void {
-  if (!isEmail(email)) throw new CommandError('email_invalid', 'The email must be an address of at most 254 characters.');
+  if (!isEmail(email))
+    throw new CommandError('email_invalid', `The email must be an address of at most ${EMAIL_LENGTH_MAX} characters.`);
 }
 
 /** Without letters and digits that resemble each other. */
@@ -168,7 +173,7 @@ async function chooseNewPassword({ values, readPassword }: CommandCall): Promise
   if (values.generate) return generatePassword();
   const password = await readPassword();
   if (isPassword(password)) return password;
-  throw new CommandError('password_invalid', 'The password must have 10 to 128 characters, and no NUL.');
+  throw new CommandError('password_invalid', `The password must have ${describeLength(PASSWORD)}, and no NUL.`);
 }
 
 function withPassword({ values }: CommandCall, password: string, { text, json }: CommandResult): CommandResult {

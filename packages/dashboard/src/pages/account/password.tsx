@@ -1,4 +1,5 @@
 import { LatchkeyError } from '@latchkey/client';
+import { PASSWORD } from '@latchkey/contract/lengths';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { latchkey } from '../../api.ts';
@@ -11,16 +12,13 @@ import { readProof } from './owner-proof.tsx';
 import { ProofDialog } from './proof-dialog.tsx';
 import { sessionsQuery } from './queries.ts';
 
-const PASSWORD_LENGTH_MIN = 10;
-
 export function PasswordRow() {
   const [isOpen, setOpen] = useState(false);
   const { email } = useAccount();
   const queryClient = useQueryClient();
   const change = async (values: FormData) => {
     const newPassword = String(values.get('newPassword'));
-    if (newPassword.length < PASSWORD_LENGTH_MIN)
-      throw invalid('newPassword', `it has fewer than ${PASSWORD_LENGTH_MIN} characters`);
+    if (newPassword.length < PASSWORD.min) throw invalid('newPassword', `it has fewer than ${PASSWORD.min} characters`);
     await latchkey.account.changePassword({ ...readProof(values), newPassword });
     await queryClient.invalidateQueries({ queryKey: sessionsQuery.queryKey });
     toast.success('Password changed', 'All other sessions have ended.');
@@ -48,7 +46,7 @@ export function PasswordRow() {
             label="New password"
             type="password"
             autoComplete="new-password"
-            hint="At least 10 characters. A sentence is easier to remember, and harder to guess."
+            hint={`At least ${PASSWORD.min} characters. A sentence is easier to remember, and harder to guess.`}
           />
         }
       />

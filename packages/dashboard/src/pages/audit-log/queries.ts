@@ -20,7 +20,7 @@ export const auditLogQuery = (filter: Filter) =>
   infiniteQueryOptions({
     queryKey: ['audit-log', toQuery(filter)],
     queryFn: ({ pageParam, signal }) =>
-      latchkey.auditLog.list({ ...toQuery(filter), limit: 50, ...(pageParam !== null && { cursor: pageParam }), signal }),
+      latchkey.auditLog.list({ ...toQuery(filter), ...(pageParam !== null && { cursor: pageParam }), signal }),
     initialPageParam: null as string | null,
     getNextPageParam: ({ nextCursor }) => nextCursor,
   });

@@ -1,4 +1,5 @@
 import { LatchkeyError } from '@latchkey/client';
+import { PASSWORD } from '@latchkey/contract/lengths';
 import { useMutation } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -77,7 +78,7 @@ function PasswordForm({ token }: { readonly token: string }) {
         name="newPassword"
         label="New password"
         type="password"
-        hint="At least 10 characters."
+        hint={`At least ${PASSWORD.min} characters.`}
         autoComplete="new-password"
         required
       />

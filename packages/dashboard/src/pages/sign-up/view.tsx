@@ -1,4 +1,5 @@
 import { LatchkeyError } from '@latchkey/client';
+import { PASSWORD, USERNAME_LENGTH } from '@latchkey/contract/lengths';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { latchkey } from '../../api.ts';
@@ -62,7 +63,7 @@ function SignUpForm({ returnTo }: { readonly returnTo: string | undefined }) {
       <TextField
         name="username"
         label="User name"
-        hint="3 to 32 letters, digits, dashes and underscores."
+        hint={`${USERNAME_LENGTH.min} to ${USERNAME_LENGTH.max} letters, digits, dashes and underscores.`}
         autoComplete="username"
         autoCapitalize="none"
         required
@@ -72,7 +73,7 @@ function SignUpForm({ returnTo }: { readonly returnTo: string | undefined }) {
         name="password"
         label="Password"
         type="password"
-        hint="At least 10 characters."
+        hint={`At least ${PASSWORD.min} characters.`}
         autoComplete="new-password"
         required
       />
