@@ -6,7 +6,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { errors } from '../errors.ts';
 import type { Route } from '../routing/route.ts';
 import { bytesTypeUnsupported } from './bytes-body.ts';
-import { locateDetail } from './error-details.ts';
+import { locateDetail } from './validation.ts';
 
 const { internal_error } = defineErrors({ internal_error: { kind: 'internal', message: 'Internal server error' } });
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { createRoutes } from '../routes/routes.ts';
 import type { RouteContext } from '../routing/route.ts';
-import { compileValidator } from './error-details.ts';
+import { compileValidator } from './validation.ts';
 
 interface JsonSchema {
   readonly type?: string;
