@@ -16,6 +16,12 @@ import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { currentRequest, formatRequestActor } from './request-context.ts';
 
+/** Services whose errors reach clients, the likeliest first. */
+export const SERVICES = [
+  ...[ApplicationService, AvatarService, FileService, AccountService, ApiKeyService],
+  ...[AuthenticationService, CredentialService, OidcService, TwoFactorService],
+];
+
 export type Clients = ReturnType<typeof createClients>;
 
 /** Clients whose calls carry the id and the actor of the current request, and have a deadline. */

@@ -3,24 +3,11 @@ import { APPLICATION_NAME, describeLength } from '@latchkey/contract/lengths';
 import { JSON_BODY_KIB_MAX } from '@latchkey/contract/limits';
 import { readDefinitions, reasonsOf } from '@latchkey/kit/errors/error-catalogue';
 import { commonErrors, DomainError, ERROR_KINDS } from '@latchkey/kit/errors/errors';
-import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
-import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
-import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
-import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
-import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
-import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
-import { CredentialService } from '@latchkey/proto/latchkey/identity/v1/credential_pb';
-import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
-import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { z } from 'zod';
 import { isStateChanging } from '../authentication/csrf.ts';
+import { SERVICES } from '../clients.ts';
 import { errors } from '../errors.ts';
 import type { Failure, Route } from '../routing/route.ts';
-
-const SERVICES = [
-  ...[ApplicationService, AvatarService, FileService, AccountService, ApiKeyService],
-  ...[AuthenticationService, CredentialService, OidcService, TwoFactorService],
-];
 
 const ERROR_ENUMS = SERVICES.flatMap(({ file }) => file.enums.filter(({ name }) => name.endsWith('Error')));
 
