@@ -29,14 +29,14 @@ async function startRefused() {
 
 describe('the process', { timeout: 30_000 }, () => {
   it('is not ready while a service rejects its credential, says so once, answers 503 meanwhile, and recovers by itself', async () => {
-    const { identity, baseUrl, logLines, text } = await startRefused();
+    const { identity, baseUrl, logLines, stdout } = await startRefused();
     const isReady = async () => (await fetch(`${baseUrl}/readyz`)).status === 200;
     expect(await isReady()).toBe(false);
     const headers = { authorization: `Bearer lk_mgmt_${'a'.repeat(16)}_${'b'.repeat(48)}` };
     const answer = await fetch(`${baseUrl}/api/v1/panel/get-applications`, { headers });
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '2']);
     await eventually(() => expect(logLines('not ready')).toMatchObject([{ err: { message: REASON } }]));
-    expect(text.stdout).not.toContain(CREDENTIAL);
+    expect(stdout()).not.toContain(CREDENTIAL);
     await identity.stop();
     await startTestServer([], { credentials: [CREDENTIAL], port: Number(new URL(identity.url).port) });
     await eventually(isReady, { timeoutMs: 15_000 });
