@@ -73,3 +73,7 @@ it.each([
 ])('%s.proto states: %s', (name, text) => {
   expect(read(`proto/schema/latchkey/${name}.proto`)).toContain(text);
 });
+
+it('the published client, which imports nothing, reads the largest pages of the audit log', () => {
+  expect(read('packages/client/src/resources/audit-log.ts')).toContain(`PAGE_SIZE_MAX = ${AUDIT_PAGE_SIZE.max};`);
+});
