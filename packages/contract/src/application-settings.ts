@@ -1,7 +1,7 @@
 interface Flag {
   /** Field of `ApplicationSettings` in the protocol. */
   readonly field: string;
-  /** What holds while the flag is on, for the command line. */
+  /** Effect of the flag while it is on, for the command line. */
   readonly meaning: string;
   /** Texts of the dashboard. */
   readonly title: string;

@@ -14,7 +14,7 @@ export type Scope = keyof typeof SCOPE_TEXTS;
 
 export const SCOPES = Object.keys(SCOPE_TEXTS) as readonly Scope[];
 
-/** What a scope allows, in words. */
+/** Name and meaning of a scope, for people. */
 export function describeScope(scope: Scope) {
   const [name, meaning] = SCOPE_TEXTS[scope];
   return { name, meaning };

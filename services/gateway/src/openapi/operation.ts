@@ -68,10 +68,10 @@ function successResponses(route: Route, schemas: SchemaCollection): Record<strin
   return { 200: { description: 'Success.', ...headers, content }, ...redirect };
 }
 
-function toEnvelope({ message, alternativeMessage, data, beside }: Route): z.ZodType {
+function toEnvelope({ message, alternativeMessage, data, extraFields }: Route): z.ZodType {
   const examples = [message, ...(alternativeMessage === undefined ? [] : [alternativeMessage])];
   const text = z.string().meta({ description: 'What was done, in words: always one of the examples.', examples });
-  return z.object({ success: z.literal(true), message: text, ...(data && { data, ...beside }) });
+  return z.object({ success: z.literal(true), message: text, ...(data && { data, ...extraFields }) });
 }
 
 function mapValues<T>(record: Readonly<Record<string, T>>, map: (value: T) => object): Record<string, object> {

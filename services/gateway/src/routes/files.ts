@@ -126,14 +126,14 @@ export function fileRoutes({ clients }: RouteContext) {
       description: `Newest first, ${FILES_PAGE_SIZE} a page.`,
       query: tableQuery,
       data: z.array(fileRow),
-      beside: { totalPages: z.int().meta({ examples: [1] }) },
+      extraFields: { totalPages: z.int().meta({ examples: [1] }) },
       failures: [FileService.method.listFiles],
       message: 'Successfully fetched table',
       handle: async ({ application, principal: { username }, query }) => {
         const { currentPage: page = 1n, searchParams: nameContains = '' } = query;
         const found = await files.listFiles({ ...application, pageSize: FILES_PAGE_SIZE, page, nameContains });
         const totalPages = Math.ceil(Number(found.totalFiles) / FILES_PAGE_SIZE);
-        return { data: found.files.map((file) => toRow(file, username)), beside: { totalPages } };
+        return { data: found.files.map((file) => toRow(file, username)), extraFields: { totalPages } };
       },
     }),
     defineRoute('POST /api/v1/panel/create-download-url', 'files:read', {

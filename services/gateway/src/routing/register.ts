@@ -81,11 +81,11 @@ function addRoute(app: FastifyInstance, gate: Gate, clients: Clients, route: Rou
   });
 }
 
-function toEnvelope({ message, alternativeMessage = message, beside }: Route, result: unknown) {
+function toEnvelope({ message, alternativeMessage = message, extraFields }: Route, result: unknown) {
   if (result instanceof AlternativeSuccess) return successEnvelope(alternativeMessage, result.data);
-  if (!beside) return successEnvelope(message, result);
-  const parts = result as { data: unknown; beside: object };
-  return successEnvelope(message, parts.data, parts.beside);
+  if (!extraFields) return successEnvelope(message, result);
+  const parts = result as { data: unknown; extraFields: object };
+  return successEnvelope(message, parts.data, parts.extraFields);
 }
 
 /** Throws `request_invalid` for a body other than `{}`, which some clients always send. */

@@ -112,15 +112,15 @@ export interface RouteDefinition<
   /** Condition of a redirect instead of an envelope, and whether it always holds. */
   readonly redirects?: { readonly when: string; readonly always: boolean };
   readonly data?: z.ZodType;
-  /** Fields beside `data` in the success envelope; the handler then returns `{ data, beside }`. */
-  readonly beside?: Readonly<Record<string, z.ZodType>>;
+  /** More fields of the success envelope; the handler then returns `{ data, extraFields }`. */
+  readonly extraFields?: Readonly<Record<string, z.ZodType>>;
   /** Meaning of each further header of a success, by name. */
   readonly successHeaders?: Readonly<Record<string, string>>;
-  /** Sources of its errors, beside those that its access and schemas imply. */
+  /** Sources of its errors, besides those that its access and schemas imply. */
   readonly failures?: readonly Failure[];
   readonly message: string;
   readonly alternativeMessage?: string;
-  /** Does the work and returns `data`, or what `beside` says. */
+  /** Does the work and returns `data`, or an object with `data` and `extraFields`. */
   readonly handle: (request: RouteRequest<A, In, z.output<B>, z.output<Q>, z.output<P>, z.output<H>>) => Promise<unknown>;
 }
 
