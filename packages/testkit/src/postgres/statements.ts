@@ -5,7 +5,10 @@ export interface Statement {
   readonly values: readonly unknown[];
 }
 
-/** Returns every statement that this process sends while a function runs. */
+/** The first statement of each connection of a pool. */
+const OPENS_SESSION = /pg_is_in_recovery/;
+
+/** Returns every statement that this process sends while a function runs, once it is connected. */
 export async function statementsOf(run: () => Promise<unknown>): Promise<Statement[]> {
   const sent: Statement[] = [];
   const { query } = pg.Client.prototype;
@@ -20,7 +23,7 @@ export async function statementsOf(run: () => Promise<unknown>): Promise<Stateme
   } finally {
     pg.Client.prototype.query = query;
   }
-  return sent;
+  return sent.filter(({ text }) => !OPENS_SESSION.test(text));
 }
 
 /** A node of a plan, as `explain (analyze, format json)` describes it. */
