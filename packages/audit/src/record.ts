@@ -37,7 +37,7 @@ export async function recordAudit(tx: QueryExecutorProvider, origin: Origin, ...
     changes: toChangesJson(changes),
   }));
   const xid = await insertEntries(tx, rows);
-  addCommitProof(tx, { entryId: (rows[0] as { id: string }).id, xid });
+  addCommitProof(tx, { table: 'audit_entry', id: (rows[0] as { id: string }).id, xid });
 }
 
 /**

@@ -2,6 +2,7 @@ import { integerSetting } from '@latchkey/kit/config/settings';
 import type { Logger } from '@latchkey/kit/log/logger';
 import { createSweeper, type Sweeper } from '@latchkey/kit/sweeper/sweeper';
 import type pg from 'pg';
+import { deleteExpiredResults } from './idempotency.store.ts';
 import { deleteOldEntries, replaceSurplus, selectSurplus } from './sweeper.store.ts';
 
 /** AUDIT_RETENTION_DAYS: how long entries are stored, in days. */
@@ -15,7 +16,7 @@ export const BATCH_MAX = 1_000;
 
 /**
  * Deletes old entries, and replaces an account's entries beyond the first of a day and an action by
- * one that counts them. Any number of processes may do so concurrently.
+ * one that counts them. Also deletes expired results of calls with a key. Any number of processes may do so concurrently.
  */
 export function createAuditSweeper(options: {
   readonly pool: pg.Pool;
@@ -29,6 +30,7 @@ export function createAuditSweeper(options: {
     logger: logger.child({ sweep: 'audit log' }),
     sweeps: [
       (signal) => inBatches(signal, () => deleteOldEntries(pool, retentionDays, BATCH_MAX)),
+      (signal) => inBatches(signal, () => deleteExpiredResults(pool, BATCH_MAX)),
       async (signal) => {
         for (const surplus of await selectSurplus(pool, entriesPerDay, BATCH_MAX))
           await inBatches(signal, () => replaceSurplus(pool, surplus, entriesPerDay, BATCH_MAX));

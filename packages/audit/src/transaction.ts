@@ -2,10 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isDatabaseUnavailable } from '@latchkey/kit/database/database';
 import { commonErrors } from '@latchkey/kit/errors/errors';
 import { type Kysely, type QueryExecutorProvider, sql, type Transaction } from 'kysely';
+import { hasKey, ResultTakenError, runKept, takeCall } from './idempotency.ts';
 
-/** An entry of a transaction, which exists only if that was committed, and the transaction's id. */
+/** A row of a transaction, which exists only if that was committed, and the transaction's id. */
 interface CommitProof {
-  readonly entryId: string;
+  readonly table: 'audit_entry' | 'idempotency_record';
+  readonly id: string | Buffer;
   readonly xid: string;
 }
 
@@ -22,8 +24,9 @@ const SETTLE_INTERVAL_MS = 100;
 
 /**
  * Runs a transaction whose effect a client waits for. Where the acknowledgement of the commit is
- * lost, the transaction's entry in the audit log shows whether it was committed: the table is of
- * the same schema. A transaction without an entry is taken as failed.
+ * lost, the transaction's entry in the audit log, or its kept result, shows whether it was
+ * committed: the tables are of the same schema. A transaction without either is taken as failed. In
+ * a call with an idempotency key, the result is kept, or that of an earlier call returned.
  *
  * @throws what `run` throws; the database's error if nothing was committed; `outcome_unknown` if
  *   the database cannot say so in time
@@ -33,6 +36,27 @@ export async function runTransaction<DB, T>(
   run: (tx: Transaction<DB>) => Promise<T>,
   settleMsMax = SETTLE_MS_MAX,
 ): Promise<T> {
+  const call = takeCall();
+  if (!call) return runSettled(db, run, settleMsMax);
+  const runCall = (tx: Transaction<DB>) =>
+    runKept(
+      tx,
+      call,
+      () => run(tx),
+      (proof) => addCommitProof(tx, { table: 'idempotency_record', ...proof }),
+    );
+  return runSettled(db, runCall, settleMsMax).catch((err: unknown) => {
+    if (err instanceof ResultTakenError) return runSettled(db, runCall, settleMsMax);
+    throw err;
+  });
+}
+
+/** Runs one statement, in a transaction only if the call has an idempotency key. */
+export function runStatement<DB, T>(db: Kysely<DB>, run: (db: Kysely<DB>) => Promise<T>): Promise<T> {
+  return hasKey() ? runTransaction(db, run) : run(db);
+}
+
+async function runSettled<DB, T>(db: Kysely<DB>, run: (tx: Transaction<DB>) => Promise<T>, settleMsMax: number): Promise<T> {
   let ended: { readonly result: T; readonly proof: CommitProof | undefined } | undefined;
   try {
     return await db.transaction().execute(async (tx) => {
@@ -48,11 +72,11 @@ export async function runTransaction<DB, T>(
   }
 }
 
-async function isCommitted<DB>(db: Kysely<DB>, { entryId, xid }: CommitProof, giveUpAt: number): Promise<boolean> {
+async function isCommitted<DB>(db: Kysely<DB>, { table, id, xid }: CommitProof, giveUpAt: number): Promise<boolean> {
   for (;;) {
     try {
       // Two statements: the second one sees what the end of the transaction left.
-      if (!(await isInProgress(db, xid))) return await hasEntry(db, entryId);
+      if (!(await isInProgress(db, xid))) return await hasRow(db, table, id);
     } catch (err) {
       if (!isDatabaseUnavailable(err)) throw err;
     }
@@ -64,7 +88,7 @@ async function isCommitted<DB>(db: Kysely<DB>, { entryId, xid }: CommitProof, gi
 /**
  * True if a commit is still under way, as after a lost connection. A crash loses ids that were
  * never written: those are not below the current one, and `pg_xact_status` rejects them. Another
- * transaction may get a lost id, so only the entry proves a commit.
+ * transaction may get a lost id, so only the row proves a commit.
  */
 async function isInProgress<DB>(db: Kysely<DB>, xid: string): Promise<boolean> {
   const { rows } = await sql<{ running: boolean | null }>`
@@ -73,6 +97,6 @@ async function isInProgress<DB>(db: Kysely<DB>, xid: string): Promise<boolean> {
   return rows[0]?.running === true;
 }
 
-async function hasEntry<DB>(db: Kysely<DB>, id: string): Promise<boolean> {
-  return (await sql`select from audit_entry where id = ${id}`.execute(db)).rows.length > 0;
+async function hasRow<DB>(db: Kysely<DB>, table: CommitProof['table'], id: CommitProof['id']): Promise<boolean> {
+  return (await sql`select from ${sql.table(table)} where id = ${id}`.execute(db)).rows.length > 0;
 }

@@ -1,4 +1,5 @@
 import { auditRoute } from '@latchkey/audit/audit.rpc';
+import { deriveResultKey, withIdempotency } from '@latchkey/audit/idempotency';
 import { createAuditSweeper } from '@latchkey/audit/sweeper';
 import { CallQueue } from '@latchkey/kit/concurrency/call-queue';
 import { createDataService } from '@latchkey/kit/database/data-service';
@@ -58,7 +59,10 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
     pool,
     migrations,
     logger,
-    routes: [rpcRoute(ApplicationService, appsRpc(ctx)), auditRoute(pool)],
+    routes: [
+      withIdempotency(rpcRoute(ApplicationService, appsRpc(ctx)), { sealingKey: deriveResultKey(config.SECRET_KEY) }),
+      auditRoute(pool),
+    ],
     async prepare() {
       await checkSecretKey();
       producer.connect();

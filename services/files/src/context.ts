@@ -1,4 +1,6 @@
+import type { KeyObject } from 'node:crypto';
 import type { Transport } from '@connectrpc/connect';
+import { deriveResultKey } from '@latchkey/audit/idempotency';
 import { createDatabase } from '@latchkey/kit/database/database';
 import type { Logger } from '@latchkey/kit/log/logger';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
@@ -36,6 +38,8 @@ export interface StorageContext {
 export interface FilesContext extends StorageContext {
   readonly findOwned: FindOwnedApplications;
   readonly downloadUrls: DownloadUrls;
+  /** Seals kept results of calls with an idempotency key. */
+  readonly resultKey: KeyObject;
   readonly limits: FileLimits;
   readonly clock: () => Date;
 }
@@ -55,6 +59,7 @@ export function openContext(config: FilesConfig, appsTransport: Transport, logge
     ...storage,
     findOwned: createFindOwned(appsTransport),
     downloadUrls: createDownloadUrls({ secretKey: config.SECRET_KEY, publicUrl: config.PUBLIC_URL }),
+    resultKey: deriveResultKey(config.SECRET_KEY),
     limits: createLimits(config),
     clock,
   };

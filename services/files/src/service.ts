@@ -1,5 +1,6 @@
 import type { Transport } from '@connectrpc/connect';
 import { auditRoute } from '@latchkey/audit/audit.rpc';
+import { withIdempotency } from '@latchkey/audit/idempotency';
 import { createAuditSweeper } from '@latchkey/audit/sweeper';
 import { createDataService, type DataServiceParts } from '@latchkey/kit/database/data-service';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
@@ -44,7 +45,15 @@ export function createFilesService(
     pool: ctx.pool,
     migrations,
     logger,
-    routes: [rpcRoute(FileService, fileRpc(ctx)), rpcRoute(AvatarService, avatarRpc(ctx, avatars)), auditRoute(ctx.pool)],
+    routes: [
+      withIdempotency(rpcRoute(FileService, fileRpc(ctx)), {
+        sealingKey: ctx.resultKey,
+        secrets: new Set(['createDownloadUrl']),
+        reads: new Set(['checkFileName']),
+      }),
+      rpcRoute(AvatarService, avatarRpc(ctx, avatars)),
+      auditRoute(ctx.pool),
+    ],
     prepare: () => checkStore(ctx, config),
     background: [...createSweepers(ctx, avatars, config, deps), avatars],
     close,

@@ -1,4 +1,5 @@
 import type { Acting } from '@latchkey/audit/actor';
+import { deriveResultKey } from '@latchkey/audit/idempotency';
 import { deriveKey } from '@latchkey/kit/crypto/secrets';
 import { createDatabase } from '@latchkey/kit/database/database';
 import type { Logger } from '@latchkey/kit/log/logger';
@@ -53,6 +54,7 @@ export function openContext(config: IdentityConfig, logger: Logger, deps: Contex
     recoveryCodeKey: deriveKey(SECRET_KEY, 'identity/recovery-code'),
     oidcKey: deriveKey(SECRET_KEY, 'identity/oidc'),
     mailLinkKey: deriveKey(SECRET_KEY, 'identity/mail-link'),
+    resultKey: deriveResultKey(SECRET_KEY),
     twoFactorFailuresMax: config.TWO_FACTOR_FAILURES_PER_15_MINUTES,
     oidcIssuers: createIssuers(config.oidcIssuers, { clock, logger, callTimeoutMs: oidcTimeoutMs }),
     signUp: config.SIGN_UP,

@@ -1,6 +1,7 @@
 import { type Timestamp, timestampDate, timestampFromDate, timestampMs } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { actingFor } from '@latchkey/audit/actor';
+import { withIdempotency } from '@latchkey/audit/idempotency';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
@@ -44,7 +45,10 @@ export function identityRoutes(
 ): RpcRoute[] {
   return [
     rpcRoute(AccountService, accountService(ctx, calls)),
-    rpcRoute(ApiKeyService, apiKeyService(ctx, findOwned)),
+    withIdempotency(rpcRoute(ApiKeyService, apiKeyService(ctx, findOwned)), {
+      sealingKey: ctx.resultKey,
+      secrets: new Set(['createApiKey']),
+    }),
     rpcRoute(AuthenticationService, authenticationService(ctx)),
     rpcRoute(CredentialService, credentialService(ctx, mails)),
     rpcRoute(OidcService, oidcService(ctx)),

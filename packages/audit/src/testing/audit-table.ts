@@ -10,14 +10,20 @@ import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
 import type { Kysely } from 'kysely';
 import { auditRoute } from '../audit.rpc.ts';
 import { createAuditTable } from '../audit.store.ts';
+import { createIdempotencyTable } from '../idempotency.store.ts';
 
 export type TestAuditLog = Awaited<ReturnType<typeof startTestAuditLog>>;
 
 const logger = createLogger('shop', 'silent');
 
+async function createTables(db: Kysely<unknown>): Promise<void> {
+  await createAuditTable(db);
+  await createIdempotencyTable(db);
+}
+
 export async function startTestAuditLog() {
   const database = await createEmptyTestDatabase();
-  await migrate(database.url, 'shop', { '1': { up: (db: Kysely<unknown>) => createAuditTable(db) } });
+  await migrate(database.url, 'shop', { '1': { up: createTables } });
   const own: Database<unknown> = createDatabase({ url: database.url, schema: 'shop', logger });
   const client = createClient(AuditService, createDirectTransport([auditRoute(own.pool)], logger));
   return {

@@ -16,6 +16,7 @@ export const ERROR_KINDS = {
   conflict: { connectCode: Code.AlreadyExists, httpStatus: 409, envelopeCode: 'bad_request' },
   too_large: { connectCode: Code.ResourceExhausted, httpStatus: 413, envelopeCode: 'limit_exceeded' },
   unsupported_media_type: { connectCode: Code.InvalidArgument, httpStatus: 415, envelopeCode: 'VALIDATION_ERROR' },
+  unprocessable: { connectCode: Code.FailedPrecondition, httpStatus: 422, envelopeCode: 'bad_request' },
   rate_limited: { connectCode: Code.ResourceExhausted, httpStatus: 429, envelopeCode: 'rate_limit_reached' },
   internal: { connectCode: Code.Internal, httpStatus: 500, envelopeCode: 'INTERNAL_ERROR' },
   unavailable: { connectCode: Code.Unavailable, httpStatus: 503, envelopeCode: 'INTERNAL_ERROR' },
@@ -127,6 +128,22 @@ export const commonErrors = defineErrors({
   outcome_unknown: {
     kind: 'unknown',
     message: 'The connection was lost before the result was known: the change may have been made. Check before you repeat it.',
+  },
+  idempotency_key_invalid: {
+    kind: 'malformed',
+    message: MALFORMED_MESSAGE,
+    path: 'header.idempotency-key',
+    rule: 'must be 1 to 255 printable ASCII characters',
+  },
+  idempotency_key_reused: {
+    kind: 'unprocessable',
+    code: 'idempotency_key_reused',
+    message: 'This Idempotency-Key was used for another request. Send a new key.',
+  },
+  idempotency_in_progress: {
+    kind: 'conflict',
+    code: 'idempotency_in_progress',
+    message: 'A request with this Idempotency-Key is still running. Repeat it later.',
   },
   queue_full: { kind: 'rate_limited', message: 'Too many requests are waiting. Try again later.' },
   too_many_calls: { kind: 'unavailable', message: 'The service is overloaded. Try again later.' },

@@ -35,12 +35,13 @@ export function timeLeftMs(deadlineAt: number): number {
   return Math.max(1, Math.ceil(deadlineAt - performance.now()));
 }
 
-/** A client's response. Our services send no headers and no trailers. */
+/** A client's response. Our services send no trailers. */
 export function toResponse<I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O>,
   message: MessageShape<O>,
+  header: Headers = NO_HEADERS,
 ): UnaryResponse<I, O> {
-  return { stream: false, service: method.parent, method, message, header: NO_HEADERS, trailer: NO_HEADERS };
+  return { stream: false, service: method.parent, method, message, header, trailer: NO_HEADERS };
 }
 
 const NO_HEADERS = new Headers();

@@ -32,7 +32,7 @@ async function insertNewApplication(ctx: Acting<AppsContext>, accountId: string,
   const now = ctx.clock();
   const socketKey = ctx.vault.create('socketKey', id);
   const httpKey = ctx.vault.create('httpKey', id);
-  await runTransaction(ctx.db, async (tx) => {
+  return runTransaction(ctx.db, async (tx) => {
     await store.lockAccount(tx, accountId);
     if ((await store.countApplications(tx, accountId)) >= ctx.applicationsMax) throw errors.applications_limit_exceeded();
     await store.insertApplication(tx, {
@@ -47,8 +47,8 @@ async function insertNewApplication(ctx: Acting<AppsContext>, accountId: string,
       created_at: now,
     });
     await recordChange(ctx, tx, { accountId, applicationId: id }, 'application.created', { name });
+    return id;
   });
-  return id;
 }
 
 /** The number of applications of an account and its limit. Throws `account_id_invalid`. */

@@ -47,6 +47,9 @@ export interface UploadIntentTable {
   ticket_hash: Buffer;
   /** For the audit log; null without an actor. */
   actor: Generated<string | null>;
+  /** The call of an upload with an idempotency key; its commit keeps the result. */
+  idempotency_id: Buffer | null;
+  idempotency_fingerprint: Buffer | null;
   state: Generated<'issued' | 'receiving' | 'abandoned'>;
   deadline_at: Date;
   lease_until: Date;

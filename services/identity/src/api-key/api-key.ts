@@ -58,9 +58,9 @@ export async function createApiKey(ctx: ActingContext, accountText: string, sett
   if (!accountId) throw errors.account_not_found();
   await checkOwned(accountId, columns.application_ids, findOwned);
   const { text, publicId } = createApiKeyText();
-  const apiKey = await runTransaction(ctx.db, async (tx) => {
+  return runTransaction(ctx.db, async (tx) => {
     await reserveActiveApiKey(ctx, tx, accountId, now);
-    const inserted = await insertApiKey(tx, {
+    const apiKey = await insertApiKey(tx, {
       ...columns,
       id: newId(),
       account_id: accountId,
@@ -70,10 +70,9 @@ export async function createApiKey(ctx: ActingContext, accountText: string, sett
       created_at: now,
       updated_at: now,
     });
-    await recordAction(ctx, tx, { accountId, apiKeyId: inserted.id }, 'api_key.created', toAuditChanges(inserted));
-    return inserted;
+    await recordAction(ctx, tx, { accountId, apiKeyId: apiKey.id }, 'api_key.created', toAuditChanges(apiKey));
+    return { apiKey, plaintextKey: text };
   });
-  return { apiKey, plaintextKey: text };
 }
 
 /** Changes some settings of a key, from the next request on. */

@@ -30,7 +30,7 @@ export function createDirectTransport(routes: readonly RpcRoute[], logger: Logge
       const output = await runCall(limits, context, invoke).catch((err: unknown) => {
         throw isInvoked && !isRead(method) ? toUnknownOutcome(err) : err;
       });
-      return toResponse(method, output as MessageShape<typeof method.output>);
+      return toResponse(method, output as MessageShape<typeof method.output>, context.setHeaders);
     },
     stream: () => Promise.reject(new ConnectError('services have no streaming methods', Code.Unimplemented)),
   };

@@ -9,7 +9,7 @@ import type { ServiceTls } from '../../tls/service-tls.ts';
 import { clientTimeoutMs, type HeaderSource, runCall, toResponse } from '../call.ts';
 import { bearer } from '../credentials.ts';
 import { type CallTimer, callTimer, observed, rpcCalled, rpcSpan } from '../observe.ts';
-import { isRead, NO_TRACE, TRACEPARENT_HEADER } from '../route.ts';
+import { isRead, NO_TRACE, REPLAYED_HEADER, TRACEPARENT_HEADER } from '../route.ts';
 import { BatchedCalls } from './batched-calls.ts';
 import { MESSAGE_TYPE, readMessage } from './read-response.ts';
 import { serialize, UnaryCall } from './unary-call.ts';
@@ -63,7 +63,9 @@ export function createServiceTransport(
     const call = createCall(limits.timeoutMs);
     return runCall(limits, call, async () => {
       const response = await call.send(method, serialize(method, message), header, MESSAGE_TYPE);
-      return toResponse(method, readMessage(method.output, response));
+      const { [REPLAYED_HEADER]: replayed } = response.headers;
+      const responseHeader = replayed === undefined ? undefined : new Headers({ [REPLAYED_HEADER]: String(replayed) });
+      return toResponse(method, readMessage(method.output, response), responseHeader);
     }).catch((err: unknown) => {
       throw call.isSent && !isRead(method) ? toUnknownOutcome(err) : err;
     });

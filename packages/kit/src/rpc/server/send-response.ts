@@ -11,8 +11,10 @@ import { MESSAGE_BYTES_MAX } from '../route.ts';
  *
  * @throws ConnectError `resource_exhausted` if the message is too large; Error if it is invalid
  */
-export function sendMessage(res: ServerResponse, schema: DescMessage, message: Message): void {
-  send(res, 'application/proto', encodeMessage(schema, message));
+export function sendMessage(res: ServerResponse, schema: DescMessage, message: Message, headers?: Headers): void {
+  const body = encodeMessage(schema, message);
+  for (const [name, value] of headers ?? []) res.setHeader(name, value);
+  send(res, 'application/proto', body);
 }
 
 /** @throws as {@link sendMessage} */

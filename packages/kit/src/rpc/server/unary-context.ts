@@ -17,6 +17,7 @@ export class UnaryContext implements HandlerContext {
   #controller: AbortController | undefined;
   #aborted: { readonly reason: unknown } | undefined;
   #requestHeader: Headers | undefined;
+  #responseHeader: Headers | undefined;
 
   /** @param timeoutMs time until the deadline, in milliseconds */
   constructor(method: DescMethodUnary, url: string, header: HeaderSource, timeoutMs: number) {
@@ -37,8 +38,14 @@ export class UnaryContext implements HandlerContext {
     return this.#requestHeader;
   }
 
-  get responseHeader(): never {
-    throw new Error('Responses have no headers');
+  get responseHeader(): Headers {
+    this.#responseHeader ??= new Headers();
+    return this.#responseHeader;
+  }
+
+  /** Undefined if the handler set no headers. */
+  get setHeaders(): Headers | undefined {
+    return this.#responseHeader;
   }
 
   get responseTrailer(): never {

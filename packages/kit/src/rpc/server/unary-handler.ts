@@ -59,7 +59,7 @@ async function answerCall(calls: CallCounter, bound: UnaryMethod, req: IncomingM
   const output = await runCall({ signal: undefined, timeoutMs }, call, async () =>
     bound.invoke(parseMessage(bound.method, await readBody(req)), call, String(req.headers[REQUEST_ID_HEADER] ?? '')),
   );
-  sendMessage(res, bound.method.output, output);
+  sendMessage(res, bound.method.output, output, call.setHeaders);
 }
 
 /** Runs each call of a batch as if it had been sent alone. */

@@ -22,8 +22,9 @@ export async function deleteFile(ctx: Acting<FilesContext>, given: ApplicationRe
   const ref = await parseFileRef(ctx, given, fileIdText);
   // No longer than a period of the sweeper, as this process may be killed meanwhile.
   const removalMs = Math.min(OWN_REMOVAL_MS, ctx.limits.sweepIntervalMs);
-  const isDeleted = await runTransaction(ctx.db, (tx) => deleteFileRow(tx, ref, { origin: ctx.origin, removalMs }));
-  if (!isDeleted) throw errors.file_not_found();
+  await runTransaction(ctx.db, async (tx) => {
+    if (!(await deleteFileRow(tx, ref, { origin: ctx.origin, removalMs }))) throw errors.file_not_found();
+  });
   await removeObjectsSoon(ctx, [objectKey(ref.applicationId, ref.fileId)]);
 }
 

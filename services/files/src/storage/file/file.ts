@@ -1,5 +1,5 @@
 import type { Acting } from '@latchkey/audit/actor';
-import { runTransaction } from '@latchkey/audit/transaction';
+import { runStatement, runTransaction } from '@latchkey/audit/transaction';
 import { FILE_NAME, FILE_NAME_LENGTH_MAX } from '@latchkey/contract/file-name';
 import { DOWNLOAD_URL_LIFETIME_S } from '@latchkey/contract/limits';
 import { isUniqueViolation } from '@latchkey/kit/database/database';
@@ -22,8 +22,10 @@ export function parseFileName(text: string): string {
 export async function checkFileName(ctx: FilesContext, given: ApplicationRef, nameText: string): Promise<void> {
   const name = parseFileName(nameText);
   const ref = parseRef(given);
-  const isTaken = await readOwned(ctx.findOwned, ref, () => isNameTaken(ctx.db, ref.applicationId, name));
-  if (isTaken) throw errors.file_name_taken();
+  await runStatement(ctx.db, async (db) => {
+    const isTaken = await readOwned(ctx.findOwned, ref, () => isNameTaken(db, ref.applicationId, name));
+    if (isTaken) throw errors.file_name_taken();
+  });
 }
 
 export async function getFilesMetadata(ctx: FilesContext, given: ApplicationRef) {
@@ -84,14 +86,16 @@ export async function createDownloadUrl(
   if (lifetimeSeconds < 0 || lifetimeSeconds > DOWNLOAD_URL_LIFETIME_S.max) throw errors.lifetime_invalid();
   const lifetime = lifetimeSeconds || DOWNLOAD_URL_LIFETIME_S.default;
   const { applicationId, fileId } = await parseFileRef(ctx, given, fileIdText);
-  const file = await selectFile(ctx.pool, fileId);
-  if (file?.applicationId !== applicationId) throw errors.file_not_found();
-  const now = ctx.clock();
-  const expiresAt = new Date(now.getTime() + lifetime * 1_000);
-  const description = { fileName: file.displayName, contentType: file.contentType, lifetimeSeconds: lifetime };
-  const storeUrl = await ctx.store.createDownloadUrl(objectKey(applicationId, fileId), description);
-  const url = storeUrl ?? ctx.downloadUrls.create(fileId, expiresAt);
-  // Counted last, so that only URLs that callers got are counted.
-  if (!(await countDownloadUrl(ctx.db, fileId, now))) throw errors.file_not_found();
-  return { url, expiresAt };
+  return runStatement(ctx.db, async (db) => {
+    const file = await selectFile(ctx.pool, fileId);
+    if (file?.applicationId !== applicationId) throw errors.file_not_found();
+    const now = ctx.clock();
+    const expiresAt = new Date(now.getTime() + lifetime * 1_000);
+    const description = { fileName: file.displayName, contentType: file.contentType, lifetimeSeconds: lifetime };
+    const storeUrl = await ctx.store.createDownloadUrl(objectKey(applicationId, fileId), description);
+    const url = storeUrl ?? ctx.downloadUrls.create(fileId, expiresAt);
+    // Counted last, so that only URLs that callers got are counted.
+    if (!(await countDownloadUrl(db, fileId, now))) throw errors.file_not_found();
+    return { url, expiresAt };
+  });
 }

@@ -1,12 +1,14 @@
 import { hash, randomBytes } from 'node:crypto';
 import { type Acting, formatActor, type Origin } from '@latchkey/audit/actor';
+import { findKept, takeCall } from '@latchkey/audit/idempotency';
+import { commonErrors } from '@latchkey/kit/errors/errors';
 import { newId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
 import { type ApplicationRef, parseRef, readOwned } from '../application/owned-application.ts';
 import { isNameTaken, selectRecentUpload } from '../file/file.store.ts';
 import { parseFileName } from '../file/file.ts';
-import { abandonExpired, deleteUnclaimed, insertIntent, selectLeaseSeconds } from './upload-intent.store.ts';
+import { abandonExpired, deleteUnclaimed, insertIntent, selectLease } from './upload-intent.store.ts';
 import { selectUsages } from './usage.store.ts';
 import { allowedBytes, checkFits, findDeleted, sumUsage } from './usage.ts';
 
@@ -33,9 +35,12 @@ export type BegunUpload = { readonly ticket: string; readonly fileId: string } |
  * (specification 4.2).
  *
  * @returns the ticket that opens the data path once; or the stored file, where the same credential
- *   repeats an upload with the same checksum
+ *   repeats an upload with the same checksum or idempotency key
  */
 export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescription): Promise<BegunUpload> {
+  const call = takeCall();
+  const kept = call && (await findKept<UploadResponse>(ctx.db, call));
+  if (kept) return { stored: kept.value };
   const displayName = parseFileName(upload.fileName);
   const { byteSize, expectedChecksum } = upload;
   checkDescription(upload);
@@ -69,6 +74,8 @@ export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescr
     byte_size_max: allowedBytes(ctx.limits, usage),
     ticket_hash: hashTicket(ticket),
     actor: formatActor(ctx.origin) ?? null,
+    idempotency_id: call?.id ?? null,
+    idempotency_fingerprint: call?.fingerprint ?? null,
   });
   return { ticket, fileId };
 }
@@ -98,6 +105,8 @@ async function takeLease(ctx: FilesContext, accountId: string, intent: Parameter
   if (await insertIntent(ctx.db, intent, ctx.limits)) return;
   const freed = await abandonExpired(ctx.db, accountId);
   if (freed && (await insertIntent(ctx.db, intent, ctx.limits))) return;
-  const retryMs = (await selectLeaseSeconds(ctx.db, accountId)) * 1_000;
+  const lease = await selectLease(ctx.db, accountId);
+  if (intent.idempotency_id && lease?.idempotencyId?.equals(intent.idempotency_id)) throw commonErrors.idempotency_in_progress();
+  const retryMs = (lease?.seconds ?? 1) * 1_000;
   throw errors.upload_under_way({ policy: 'uploads-at-once', limit: 1, windowMs: ctx.limits.uploadDeadlineMs, retryMs });
 }

@@ -67,7 +67,7 @@ async function receive(ctx: FilesContext, ticket: string, source: Readable, requ
   const body = new VerifiedBody(source, { limits, byteSize, checksum }, signal);
   try {
     await putWithDeadline(ctx, { key: objectKey(applicationId, id), body, signal });
-    await commitUpload(ctx, intent, body, requestId, signal);
+    return await commitUpload(ctx, intent, body, requestId, signal);
   } catch (err) {
     const reason = err instanceof DomainError ? err.reason : undefined;
     // Committed or not, the intent is gone or its lease expires: the sweeper removes what is left.
@@ -80,7 +80,6 @@ async function receive(ctx: FilesContext, ticket: string, source: Readable, requ
   } finally {
     release();
   }
-  return { id, byteSize: BigInt(body.byteSize), checksum: body.checksum };
 }
 
 /**

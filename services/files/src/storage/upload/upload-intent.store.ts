@@ -14,6 +14,8 @@ export interface ClaimedIntent {
   readonly expectedChecksum: Buffer | null;
   readonly byteSizeMax: number;
   readonly actor: string | null;
+  readonly idempotencyId: Buffer | null;
+  readonly idempotencyFingerprint: Buffer | null;
   /** Time left until the deadline, in milliseconds; negative once it is past. */
   readonly remainingMs: number;
 }
@@ -42,11 +44,12 @@ export async function abandonExpired(db: Db, accountId: string): Promise<boolean
   return numAffectedRows > 0n;
 }
 
-export async function selectLeaseSeconds(db: Db, accountId: string): Promise<number> {
-  const { rows } = await sql<{ seconds: number }>`
-    select greatest(1, ceil(extract(epoch from lease_until - now())))::int as seconds
+/** The account's lease: how long it is valid, and the idempotency key of its upload. */
+export async function selectLease(db: Db, accountId: string) {
+  const { rows } = await sql<{ seconds: number; idempotencyId: Buffer | null }>`
+    select greatest(1, ceil(extract(epoch from lease_until - now())))::int as seconds, idempotency_id as "idempotencyId"
     from upload_intent where account_id = ${accountId} and state <> 'abandoned'`.execute(db);
-  return rows[0]?.seconds ?? 1;
+  return rows[0];
 }
 
 /** Deletes an intent whose ticket was not used, so that nothing is stored of it. */
@@ -61,7 +64,8 @@ export async function claimIntent(db: Db, ticketHash: Buffer, leaseMs: number): 
     where ticket_hash = ${ticketHash} and state = 'issued' and lease_until > now()
     returning id, account_id as "accountId", application_id as "applicationId", display_name as "displayName",
       byte_size::float8 as "byteSize", expected_checksum as "expectedChecksum", byte_size_max::float8 as "byteSizeMax",
-      actor, (extract(epoch from deadline_at - now()) * 1000)::float8 as "remainingMs"`.execute(db);
+      actor, idempotency_id as "idempotencyId", idempotency_fingerprint as "idempotencyFingerprint",
+      (extract(epoch from deadline_at - now()) * 1000)::float8 as "remainingMs"`.execute(db);
   return rows[0];
 }
 

@@ -1,0 +1,64 @@
+import { type QueryExecutorProvider, sql } from 'kysely';
+import type pg from 'pg';
+
+/** Creates the table of kept results, for a migration. Safe to repeat. */
+export async function createIdempotencyTable(db: QueryExecutorProvider): Promise<void> {
+  await sql`
+    create table if not exists idempotency_record (
+      id bytea primary key,
+      fingerprint bytea not null,
+      -- Null: any credential of the account gets the result.
+      credential text,
+      result bytea not null,
+      expires_at timestamptz(3) not null
+    )`.execute(db);
+  await sql`create index if not exists idempotency_record_expiry on idempotency_record (expires_at)`.execute(db);
+}
+
+export interface StoredResult {
+  readonly fingerprint: Buffer;
+  readonly credential: string | null;
+  readonly result: Buffer;
+}
+
+/**
+ * Locks a call until the transaction ends, and selects the result of an earlier one. The lock is
+ * false while another transaction has it.
+ */
+export async function lockCall(tx: QueryExecutorProvider, id: Buffer) {
+  const { rows } = await sql<{ locked: boolean } & { [N in keyof StoredResult]: StoredResult[N] | null }>`
+    select locked, fingerprint, credential, result
+    from (select pg_try_advisory_xact_lock(${id.readBigInt64BE()}) as locked) call
+    left join idempotency_record on id = ${id} and expires_at > now()`.execute(tx);
+  return rows[0];
+}
+
+/**
+ * Stores a result, and returns the id of the transaction; undefined if another call stored one
+ * since {@link lockCall}.
+ */
+export async function insertResult(
+  tx: QueryExecutorProvider,
+  { id, fingerprint, credential, result, keptMs }: StoredResult & { readonly id: Buffer; readonly keptMs: number },
+): Promise<string | undefined> {
+  const { rows } = await sql<{ xid: string }>`
+    insert into idempotency_record as kept (id, fingerprint, credential, result, expires_at)
+    values (${id}, ${fingerprint}, ${credential}, ${result}, now() + ${keptMs} * interval '1 millisecond')
+    on conflict (id) do update set fingerprint = excluded.fingerprint, credential = excluded.credential,
+      result = excluded.result, expires_at = excluded.expires_at
+      where kept.expires_at <= now()
+    returning pg_current_xact_id()::text as xid`.execute(tx);
+  return rows[0]?.xid;
+}
+
+const DELETE_EXPIRED = {
+  name: 'delete-expired-results',
+  text: `delete from idempotency_record where id = any(array(
+    select id from idempotency_record where expires_at <= now() order by expires_at limit $1 for update skip locked))`,
+};
+
+/** Deletes expired results that no other process deletes; returns how many. */
+export async function deleteExpiredResults(pool: pg.Pool, limit: number): Promise<number> {
+  const { rowCount } = await pool.query({ ...DELETE_EXPIRED, values: [limit] });
+  return rowCount ?? 0;
+}

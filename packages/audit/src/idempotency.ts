@@ -1,0 +1,155 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { createHash, type KeyObject } from 'node:crypto';
+import { deserialize, serialize } from 'node:v8';
+import { type DescMessage, type Message, toBinary } from '@bufbuild/protobuf';
+import type { HandlerContext } from '@connectrpc/connect';
+import { decrypt, deriveKey, encrypt } from '@latchkey/kit/crypto/secrets';
+import { commonErrors } from '@latchkey/kit/errors/errors';
+import { isRead, methodPath, REPLAYED_HEADER, type RpcRoute } from '@latchkey/kit/rpc/route';
+import type { QueryExecutorProvider } from 'kysely';
+import { ACTOR_HEADER } from './actor.ts';
+import { insertResult, lockCall } from './idempotency.store.ts';
+
+/** Metadata of calls that change something: a key of the caller (decisions 15). */
+export const IDEMPOTENCY_KEY_HEADER = 'idempotency-key';
+
+/**
+ * Metadata of the gateway: the fingerprint of its request in base64url, and its route, which stands
+ * for the method. Without it, the fingerprint is that of the message.
+ */
+export const IDEMPOTENCY_REQUEST_HEADER = 'x-latchkey-idempotency';
+
+export const IDEMPOTENCY_KEY = /^[\x20-\x7e]{1,255}$/;
+
+const DAY_MS = 24 * 3_600_000;
+const HOUR_MS = 3_600_000;
+
+/** Identifies a call with a key. An upload stores it until its commit. */
+export interface CallIdentity {
+  readonly id: Buffer;
+  readonly fingerprint: Buffer;
+}
+
+interface IdempotentCall extends CallIdentity {
+  readonly credential: string | null;
+  readonly keptMs: number;
+  readonly sealingKey: KeyObject;
+  readonly onReplay: () => void;
+  /** Only the first transaction of a call is kept. */
+  isTaken: boolean;
+}
+
+const calls = new AsyncLocalStorage<IdempotentCall>();
+
+/** The call with a key that this code runs for, once; undefined for others. */
+export function takeCall(): IdempotentCall | undefined {
+  const call = calls.getStore();
+  if (!call || call.isTaken) return undefined;
+  call.isTaken = true;
+  return call;
+}
+
+/** Runs the transaction of a call that began in another request. Without an identity, just runs. */
+export function resumeCall<T>(call: CallIdentity | undefined, sealingKey: KeyObject, run: () => T): T {
+  if (!call) return run();
+  const { id, fingerprint } = call;
+  const options = { credential: null, keptMs: DAY_MS, sealingKey, onReplay: () => undefined, isTaken: false };
+  return calls.run({ id, fingerprint, ...options }, run);
+}
+
+export const hasKey = (): boolean => calls.getStore() !== undefined;
+
+const sha256 = (...parts: ReadonlyArray<string | Uint8Array>) =>
+  parts.reduce<ReturnType<typeof createHash>>((hash, part) => hash.update(part), createHash('sha256')).digest();
+
+/** The key that seals results, as some hold secrets. */
+export const deriveResultKey = (secretKey: string): KeyObject => deriveKey(secretKey, 'idempotency/result');
+
+export interface IdempotencyOptions {
+  readonly sealingKey: KeyObject;
+  /** Methods whose response holds a secret: kept for an hour, for the same credential. */
+  readonly secrets?: ReadonlySet<string>;
+  /** Methods without side effects that a route with a key calls. */
+  readonly reads?: ReadonlySet<string>;
+}
+
+/**
+ * Has the transactions of calls with a key keep their results, and replay them (decisions 15). The
+ * calls of one account and route share keys.
+ */
+export function withIdempotency({ service, impl }: RpcRoute, options: IdempotencyOptions): RpcRoute {
+  const { sealingKey, secrets, reads } = options;
+  const wrapped = service.methods.flatMap((method) => {
+    const { localName } = method;
+    const handler = impl[localName] as ((input: Message, context: HandlerContext) => unknown) | undefined;
+    if (!handler || (isRead(method) && !reads?.has(localName))) return [];
+    const handle = (input: Message, context: HandlerContext) => {
+      const key = context.requestHeader.get(IDEMPOTENCY_KEY_HEADER);
+      const { accountId } = input as { readonly accountId?: string };
+      if (key === null || !accountId) return handler.call(impl, input, context);
+      if (!IDEMPOTENCY_KEY.test(key)) throw commonErrors.idempotency_key_invalid();
+      const request = context.requestHeader.get(IDEMPOTENCY_REQUEST_HEADER);
+      const [print, route] = request?.split(' ', 2) ?? [undefined, methodPath(method)];
+      const holdsSecret = secrets?.has(localName) === true;
+      const call: IdempotentCall = {
+        id: sha256(`${accountId.toLowerCase()}\n${route}\n${key}`),
+        fingerprint: print === undefined ? sha256(toBinary(method.input as DescMessage, input)) : Buffer.from(print, 'base64url'),
+        credential: holdsSecret ? credentialOf(context.requestHeader.get(ACTOR_HEADER)) : null,
+        keptMs: holdsSecret ? HOUR_MS : DAY_MS,
+        sealingKey,
+        onReplay: () => context.responseHeader.set(REPLAYED_HEADER, 'true'),
+        isTaken: false,
+      };
+      return calls.run(call, () => handler.call(impl, input, context));
+    };
+    return [[localName, handle]];
+  });
+  return { service, impl: { ...impl, ...Object.fromEntries(wrapped) } };
+}
+
+/** Kind and id of a credential, without the address. */
+const credentialOf = (actor: string | null) => (actor ?? '').split(' ', 2).join(' ');
+
+/**
+ * The result of an earlier call with the same key, with a lock on the key until the transaction
+ * ends.
+ *
+ * @throws `idempotency_key_reused`, `idempotency_in_progress`
+ */
+export async function findKept<T>(tx: QueryExecutorProvider, call: IdempotentCall): Promise<{ readonly value: T } | undefined> {
+  const { id, fingerprint, credential, sealingKey } = call;
+  const found = await lockCall(tx, id);
+  if (!found?.result) {
+    if (!found?.locked) throw commonErrors.idempotency_in_progress();
+    return undefined;
+  }
+  const isSame = found.fingerprint?.equals(fingerprint) === true && found.credential === credential;
+  if (!isSame) throw commonErrors.idempotency_key_reused();
+  call.onReplay();
+  return { value: deserialize(Buffer.from(decrypt(sealingKey, found.result, id.toString('hex')), 'base64')) };
+}
+
+/** Another call stored its result first. */
+export class ResultTakenError extends Error {}
+
+/**
+ * Runs a transaction whose result is kept with it, or returns the result of an earlier one.
+ *
+ * @throws what `run` and {@link findKept} throw; ResultTakenError
+ */
+export async function runKept<T>(
+  tx: QueryExecutorProvider,
+  call: IdempotentCall,
+  run: () => Promise<T>,
+  onKept: (proof: { readonly id: Buffer; readonly xid: string }) => void,
+): Promise<T> {
+  const { id, fingerprint, credential, keptMs, sealingKey } = call;
+  const kept = await findKept<T>(tx, call);
+  if (kept) return kept.value;
+  const value = await run();
+  const result = encrypt(sealingKey, serialize(value).toString('base64'), id.toString('hex'));
+  const xid = await insertResult(tx, { id, fingerprint, credential, result, keptMs });
+  if (xid === undefined) throw new ResultTakenError();
+  onKept({ id, xid });
+  return value;
+}
