@@ -3,7 +3,7 @@ import { createClient, type Transport } from '@connectrpc/connect';
 import { ACTOR_HEADER } from '@latchkey/audit/actor';
 import { commonErrors, fromConnectError } from '@latchkey/kit/errors/errors';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
-import { isRead, REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
+import { isRead, REPLAYED_HEADER, REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { AuditService } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
 import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
@@ -14,7 +14,7 @@ import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/auth
 import { CredentialService } from '@latchkey/proto/latchkey/identity/v1/credential_pb';
 import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
-import { currentRequest, formatRequestActor } from './request-context.ts';
+import { currentRequest, formatRequestActor, type RequestContext } from './request-context.ts';
 
 /** Services whose errors reach clients, the likeliest first. */
 export const SERVICES = [
@@ -52,6 +52,11 @@ function hideOutcome(err: unknown): never {
   throw fromConnectError(err)?.reason === 'outcome_unknown' ? commonErrors.dependency_unavailable() : err;
 }
 
+function noteReplay<R extends { readonly header: Headers }>(response: R, request: RequestContext): R {
+  if (response.header.has(REPLAYED_HEADER)) request.isReplayed = true;
+  return response;
+}
+
 function forCurrentRequest(transport: Transport): Transport {
   return {
     unary(method, signal, timeoutMs = DEADLINES_MS.gateway, _header, input, values) {
@@ -61,7 +66,9 @@ function forCurrentRequest(transport: Transport): Transport {
       // Authentication knows the actor only once it has ended, and records it itself.
       if (request && !isRead(method) && method.parent !== AuthenticationService)
         headers[ACTOR_HEADER] = formatRequestActor(request);
-      const response = transport.unary(method, signal, timeoutMs, headers, input, values);
+      if (request?.idempotency && method.parent !== AuthenticationService) Object.assign(headers, request.idempotency);
+      const call = transport.unary(method, signal, timeoutMs, headers, input, values);
+      const response = request?.idempotency ? call.then((found) => noteReplay(found, request)) : call;
       return BEFORE_EFFECT.has(method) ? response.catch(hideOutcome) : response;
     },
     stream: (...args) => transport.stream(...args),

@@ -54,6 +54,12 @@ export const errors = defineErrors({
     path: 'query.cursor',
     rule: 'must be the nextCursor of a page',
   },
+  content_digest_required: {
+    kind: 'invalid',
+    message: 'An upload with an Idempotency-Key needs a Content-Digest',
+    path: 'header.content-digest',
+    rule: 'is required with an Idempotency-Key',
+  },
   file_name_missing: { kind: 'invalid', message: 'The action needs a fileName', path: 'body.fileName', rule: 'is required' },
   avatar_too_large: { kind: 'too_large', message: 'The image is too large for an avatar' },
   csrf_invalid: { kind: 'forbidden', code: 'csrf_invalid', message: 'The CSRF token or the origin is not valid' },

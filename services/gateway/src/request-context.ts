@@ -10,6 +10,12 @@ export interface RequestContext {
   readonly clientIp: string;
   /** Undefined before authentication, and on public routes. */
   principal: Pick<Principal, 'kind' | 'credentialId'> | undefined;
+  /** SHA-256 of the body of a request with an idempotency key, in base64url. */
+  bodyHash?: string;
+  /** Metadata of calls for a request with an idempotency key. */
+  idempotency?: Readonly<Record<string, string>>;
+  /** True once a service responded with the result of an earlier request. */
+  isReplayed?: boolean;
 }
 
 const contexts = new AsyncLocalStorage<RequestContext>();

@@ -21,6 +21,7 @@ import type { FilesDataPath } from './files-data-path.ts';
 import { boundBody, deferContinue, isEncoded } from './http/bytes-body.ts';
 import { DOWNLOADS_URL, registerDownloads } from './http/downloads.ts';
 import { createErrorHandler, createNotFoundHandler } from './http/error-handler.ts';
+import { hashBody } from './http/idempotency.ts';
 import { parseJsonBody } from './http/json-body.ts';
 import { logRequests } from './http/request-log.ts';
 import { observeRequests } from './http/request-telemetry.ts';
@@ -81,8 +82,9 @@ export async function createServer(options: ServerOptions) {
   lingerOnClose(app, open, drainBounds(config));
   app.setValidatorCompiler(compileValidator);
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async ({ raw }: FastifyRequest, body: Buffer) => {
-    if (isEncoded(raw)) throw errors.encoding_unsupported();
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
+    if (isEncoded(request.raw)) throw errors.encoding_unsupported();
+    hashBody(request, body);
     return parseJsonBody(body);
   });
   app.setErrorHandler(createErrorHandler(logger));

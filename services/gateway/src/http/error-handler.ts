@@ -25,6 +25,7 @@ function sendError(reply: FastifyReply, err: DomainError, requestId: string): Fa
   if (err.kind === 'rate_limited') reply.headers(rateLimitHeaders(err));
   // Required by RFC 9110, 11.6.1.
   if (err.kind === 'unauthenticated') reply.header('www-authenticate', 'Bearer realm="latchkey"');
+  if (err.reason === 'idempotency_in_progress') reply.header('retry-after', '1');
   if (err.httpStatus === 503) reply.header('retry-after', RETRY_AFTER_UNAVAILABLE_S);
   return reply
     .code(err.httpStatus)

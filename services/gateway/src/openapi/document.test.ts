@@ -37,7 +37,7 @@ describe('the OpenAPI document', () => {
         400: ['VALIDATION_ERROR', 'bad_request', 'invalid_file'],
         404: ['not_found'],
         408: ['upload_timeout'],
-        409: ['file_name_taken'],
+        409: ['file_name_taken', 'idempotency_in_progress'],
         413: ['limit_exceeded'],
         415: ['VALIDATION_ERROR'],
         429: ['rate_limit_reached'],
@@ -70,6 +70,7 @@ describe('the OpenAPI document', () => {
       'query applicationId true',
       'query fileName true',
       'header content-digest false',
+      'header idempotency-key false',
     ]);
     const { responses } = operationOf('get /api/v1/panel/avatar');
     expect(responses['200']).toMatchObject({ content: { 'image/webp': bytes } });
@@ -79,7 +80,10 @@ describe('the OpenAPI document', () => {
   it('has the headers of responses, and the lengths of inputs', () => {
     const { responses } = operationOf('get /api/v1/auth/oidc/start');
     expect(responses[302]).toMatchObject({ headers: { Location: { schema: { format: 'uri' } } } });
-    expect(Object.keys(operationOf(`post ${CREATE_APPLICATION}`).responses[200]?.headers ?? {})).toEqual(['Location']);
+    expect(Object.keys(operationOf(`post ${CREATE_APPLICATION}`).responses[200]?.headers ?? {})).toEqual([
+      'Location',
+      'Idempotency-Replayed',
+    ]);
     expect(Object.keys(responses[429]?.headers ?? {})).toEqual(['Retry-After', 'RateLimit', 'RateLimit-Policy']);
     expect(Object.keys(responses[503]?.headers ?? {})).toEqual(['Retry-After']);
     const properties = { email: { minLength: 1, maxLength: 254 }, password: { minLength: 1, maxLength: 128 } };

@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { isStateChanging } from '../authentication/csrf.ts';
 import { SERVICES } from '../clients.ts';
 import { errors } from '../errors.ts';
+import { takesIdempotencyKey } from '../http/idempotency.ts';
 import type { Failure, Route } from '../routing/route.ts';
 
 const ERROR_ENUMS = SERVICES.flatMap(({ file }) => file.enums.filter(({ name }) => name.endsWith('Error')));
@@ -39,6 +40,14 @@ const ANY_ROUTE: readonly Rule[] = [
   [503, 'A dependency of the service is down; try again after `Retry-After` seconds.', 'INTERNAL_ERROR'],
 ];
 const ANY_CHANGE: Rule = [503, 'Or the result was lost: the change may have been made.', 'outcome_unknown'];
+const KEPT: readonly Rule[] = [
+  [
+    409,
+    'A request with the same `Idempotency-Key` is still running; `Retry-After` says when to repeat it.',
+    'idempotency_in_progress',
+  ],
+  [422, 'The `Idempotency-Key` was used for another request.', 'idempotency_key_reused'],
+];
 const NOT_JSON = 'The body is not JSON, or is encoded.';
 const WRONG_BYTES = {
   plain: 'The body is not `application/octet-stream`, or is encoded.',
@@ -66,6 +75,7 @@ export class ErrorResponses {
       ...inputRules(route),
       ...accessRules(route),
       ...(route.failures ?? []).flatMap(failureRules),
+      ...(takesIdempotencyKey(route) ? KEPT : []),
     ];
     for (const [status, sentence, ...codes] of rules) {
       found[status] ??= { sentences: new Set(), codes: new Set() };
@@ -109,7 +119,8 @@ export class ErrorResponses {
 function exampleMessage(code: string): string {
   if (code === ERROR_KINDS.internal.envelopeCode) return 'Internal server error. Error id: 019a9e41-9c18-7e33-8a6d-0f9b2c5d8e71';
   const own = Object.values(errors).map((create) => create());
-  return [...own, commonErrors.outcome_unknown(), ...catalogue.values()].find((err) => err.code === code)?.message ?? code;
+  const common = Object.values(commonErrors).map((create) => create());
+  return [...own, ...common, ...catalogue.values()].find((err) => err.code === code)?.message ?? code;
 }
 
 function toResponse(status: number, sentences: ReadonlySet<string>, codes: ReadonlySet<string>): object {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { BYTES_MEDIA_TYPE } from '../http/bytes-body.ts';
+import { idempotencyHeaders, takesIdempotencyKey } from '../http/idempotency.ts';
 import type { Route } from '../routing/route.ts';
 import type { ErrorResponses } from './error-responses.ts';
 
@@ -14,6 +15,7 @@ export function toOperation(route: Route, schemas: SchemaCollection, errors: Err
     ...toParameters(route.params, 'path', schemas),
     ...toParameters(route.query, 'query', schemas),
     ...toParameters(route.headers, 'header', schemas),
+    ...(takesIdempotencyKey(route) ? toParameters(idempotencyHeaders, 'header', schemas) : []),
   ];
   const requestBody = toRequestBody(route, schemas);
   return {
@@ -63,7 +65,13 @@ function successResponses(route: Route, schemas: SchemaCollection): Record<strin
   // Tools expect a response of success.
   if (redirects?.always) return { ...redirect, default: { description: 'Any other response is an error.' } };
   const toHeader = (description: string) => ({ description, schema: { type: 'string' } });
-  const headers = successHeaders && { headers: mapValues(successHeaders, toHeader) };
+  const all = {
+    ...successHeaders,
+    ...(takesIdempotencyKey(route) && {
+      'Idempotency-Replayed': '`true` if this is the response to an earlier request with the same key.',
+    }),
+  };
+  const headers = Object.keys(all).length > 0 && { headers: mapValues(all, toHeader) };
   const content = { 'application/json': { schema: schemas.add(toEnvelope(route), 'output') } };
   return { 200: { description: 'Success.', ...headers, content }, ...redirect };
 }

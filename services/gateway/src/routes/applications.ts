@@ -7,7 +7,6 @@ import type { Principal } from '../authentication/credential.ts';
 import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
 import { type Limit, limitReached, toLimitState } from '../rate-limit/rate-limits.ts';
-import { checkOwned } from '../routing/application.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationId, EXAMPLE_IDS, idOf, nameText, timestamp, toIso } from '../routing/schemas.ts';
 import { SETTINGS_URL } from './application-settings.ts';
@@ -98,9 +97,12 @@ export function applicationRoutes({ clients }: RouteContext) {
       message: 'Application deleted successfully',
       handle: async ({ principal: { kind, accountId }, application, body: { code } }) => {
         if (kind === 'session') {
-          // A code is not used up for an application that does not exist.
-          await checkOwned(clients, application);
-          await clients.twoFactor.verifyTwoFactorCode({ accountId, code });
+          // A code is not used up for an application that does not exist, as on a repeated request.
+          const owned = await clients.applications.findOwnedApplications({
+            accountId,
+            applicationIds: [application.applicationId],
+          });
+          if (owned.applicationIds.length > 0) await clients.twoFactor.verifyTwoFactorCode({ accountId, code });
         }
         await clients.applications.deleteApplication(application);
       },

@@ -2,7 +2,9 @@ import { commonErrors, DomainError, fromConnectError } from '@latchkey/kit/error
 import { FileService, type UploadFileResponse, UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { parseDictionary } from 'structured-headers';
 import { z } from 'zod';
+import { errors } from '../errors.ts';
 import { announcedByteSize, sendContinue } from '../http/bytes-body.ts';
+import { currentRequest } from '../request-context.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationQuery, checksum, fileName, idOf } from '../routing/schemas.ts';
 
@@ -54,9 +56,10 @@ export const uploadFileRoutes = ({ clients: { files }, filesData, limits }: Rout
     data: z
       .object({ id: idOf('file', 'File id.'), byteSize: z.int().meta({ examples: [17] }), checksum })
       .meta({ id: 'UploadedFile' }),
-    failures: [FileService.method.beginUpload, UploadFileResponseSchema],
+    failures: ['content_digest_required', FileService.method.beginUpload, UploadFileResponseSchema],
     message: 'File uploaded.',
     handle: async ({ application, raw, reply, query, headers }) => {
+      if (currentRequest()?.idempotency && !headers['content-digest']?.byteLength) throw errors.content_digest_required();
       const byteSize = announcedByteSize(raw);
       const {
         ticket,

@@ -1,9 +1,12 @@
 import { successEnvelope } from '@latchkey/kit/http/response';
+import { REPLAYED_HEADER } from '@latchkey/kit/rpc/route';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Principal } from '../authentication/credential.ts';
 import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
 import { leaveBodyUnread, withoutIdleTimeout } from '../http/bytes-body.ts';
+import { addIdempotency } from '../http/idempotency.ts';
+import { currentRequest } from '../request-context.ts';
 import { resolveApplication } from './application.ts';
 import type { AdmittedRequest, Gate } from './gate.ts';
 import { AlternativeSuccess, type Route } from './route.ts';
@@ -62,6 +65,7 @@ function addRoute(app: FastifyInstance, gate: Gate, clients: Clients, route: Rou
     handler: async (request, reply) => {
       if (!body && !bytesBody) checkNoBody(request);
       const facts = admitted.get(request) as AdmittedRequest;
+      addIdempotency(request, route);
       const handle = async () => {
         const principal = facts.principal as Principal;
         const idText = route.application && (request[route.application] as { readonly applicationId: string }).applicationId;
@@ -70,6 +74,7 @@ function addRoute(app: FastifyInstance, gate: Gate, clients: Clients, route: Rou
         return route.handle({ ...facts, principal, application, body, query, params, headers, raw, reply });
       };
       const result = await (bytesBody ? withoutIdleTimeout(request.raw, handle) : handle());
+      if (currentRequest()?.isReplayed) reply.header(REPLAYED_HEADER, 'true');
       if (route.bytesResponse || (route.redirects && reply.sent)) return reply;
       return toEnvelope(route, result);
     },

@@ -1,0 +1,49 @@
+import { hash } from 'node:crypto';
+import { IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_HEADER, IDEMPOTENCY_REQUEST_HEADER } from '@latchkey/audit/idempotency';
+import { commonErrors } from '@latchkey/kit/errors/errors';
+import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { isStateChanging } from '../authentication/csrf.ts';
+import { currentRequest } from '../request-context.ts';
+import type { Route } from '../routing/route.ts';
+
+/** The header, for the OpenAPI document. */
+export const idempotencyHeaders = z.object({
+  [IDEMPOTENCY_KEY_HEADER]: z
+    .string()
+    .regex(IDEMPOTENCY_KEY)
+    .optional()
+    .meta({
+      description: 'Any text, new for each request, that its repetitions have too. A repetition gets the first response.',
+      examples: ['6e3f1c52-8f0d-4c1e-9a53-0b7a1f2d4c8e'],
+    }),
+});
+
+/** True if requests of a route may carry an idempotency key (decisions 15). Avatars ignore it. */
+export const takesIdempotencyKey = ({ method, url }: Pick<Route, 'method' | 'url'>) =>
+  isStateChanging(method) && url.startsWith('/api/v1/panel/') && !url.endsWith('avatar');
+
+/** Hashes the body of a request with a key, as part of its fingerprint. */
+export function hashBody({ headers }: FastifyRequest, body: Buffer): void {
+  const context = currentRequest();
+  if (context && headers[IDEMPOTENCY_KEY_HEADER] !== undefined) context.bodyHash = hash('sha256', body, 'base64url');
+}
+
+/**
+ * Has the calls of a request carry its idempotency key, its fingerprint and its route.
+ *
+ * @throws `idempotency_key_invalid`
+ */
+export function addIdempotency(request: FastifyRequest, route: Route): void {
+  const key = request.headers[IDEMPOTENCY_KEY_HEADER];
+  const context = currentRequest();
+  if (key === undefined || !context || !takesIdempotencyKey(route)) return;
+  if (typeof key !== 'string' || !IDEMPOTENCY_KEY.test(key)) throw commonErrors.idempotency_key_invalid();
+  const digest = (request.headers as { readonly 'content-digest'?: Buffer })['content-digest'];
+  const body = digest?.toString('base64url') ?? context.bodyHash ?? '';
+  const fingerprint = hash('sha256', `${request.method} ${request.url}\n${body}`, 'base64url');
+  context.idempotency = {
+    [IDEMPOTENCY_KEY_HEADER]: key,
+    [IDEMPOTENCY_REQUEST_HEADER]: `${fingerprint} ${route.method}:${route.url}`,
+  };
+}
