@@ -63,8 +63,10 @@ it.each([
   ['an upload after 503', upload, BUSY, 3],
   ['an upload after a lost connection', upload, unreachable('ECONNRESET'), 3],
   ['no upload of a stream', uploadStream, BUSY, 1],
-  ['no write after 503', write, BUSY, 1],
-  ['no write after a lost connection', write, unreachable('ECONNRESET'), 1],
+  ['a write after 503', write, BUSY, 3],
+  ['a write after a lost connection', write, unreachable('ECONNRESET'), 3],
+  ['a write whose first request is still running', write, rejected(409, 'idempotency_in_progress', { 'retry-after': '0' }), 3],
+  ['no sign-in after 503', (latchkey: Latchkey) => latchkey.account.signIn({ email: 'a', password: 'b' }), BUSY, 1],
   ['no read after 503 without Retry-After', read, rejected(503, 'INTERNAL_ERROR'), 1],
   ['no read after a wait of more than 30 s', read, rejected(429, 'rate_limit_reached', { 'retry-after': '31' }), 1],
   ['no read after 500', read, rejected(500, 'INTERNAL_ERROR'), 1],
@@ -72,6 +74,7 @@ it.each([
   const { latchkey, requests } = start([outcome]);
   await expect(call(latchkey)).rejects.toBeInstanceOf(LatchkeyError);
   expect(requests).toHaveLength(expected);
+  expect(new Set(requests.map(({ init }) => new Headers(init.headers).get('idempotency-key'))).size).toBe(1);
 });
 
 it('waits as long as the service says, and no longer once it is aborted', async () => {

@@ -2,6 +2,11 @@
 export interface CallOptions {
   /** Ends the call, which rejects with the reason of the signal. */
   readonly signal?: AbortSignal | undefined;
+  /**
+   * `Idempotency-Key` of a change: a repetition with the same key, also by another process, gets
+   * the first response. A new one for each call unless given.
+   */
+  readonly idempotencyKey?: string | undefined;
 }
 
 export interface LatchkeyOptions {

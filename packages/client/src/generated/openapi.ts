@@ -1206,7 +1206,7 @@ export interface components {
          * @description Stable code of the error. Later releases may add codes.
          * @enum {string}
          */
-        ErrorCode: "VALIDATION_ERROR" | "rate_limit_reached" | "INTERNAL_ERROR" | "api_key_invalid" | "api_key_expired" | "api_key_revoked" | "unauth" | "insufficient_scope" | "outcome_unknown" | "bad_request" | "csrf_invalid" | "application_forbidden" | "limit_exceeded" | "not_found" | "session_required" | "account_exists" | "sign_up_closed" | "two_factor_required" | "mail_not_configured" | "email_not_verified" | "file_name_taken" | "invalid_file" | "upload_timeout";
+        ErrorCode: "VALIDATION_ERROR" | "rate_limit_reached" | "INTERNAL_ERROR" | "api_key_invalid" | "api_key_expired" | "api_key_revoked" | "unauth" | "insufficient_scope" | "outcome_unknown" | "bad_request" | "csrf_invalid" | "application_forbidden" | "limit_exceeded" | "idempotency_in_progress" | "idempotency_key_reused" | "not_found" | "session_required" | "account_exists" | "sign_up_closed" | "two_factor_required" | "mail_not_configured" | "email_not_verified" | "file_name_taken" | "invalid_file" | "upload_timeout";
         /** @description An input that was rejected, and why. */
         ErrorDetail: {
             /** @description The input; `request` if no single input is wrong. */
@@ -1279,7 +1279,10 @@ export interface operations {
     createApplication: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
+                "idempotency-key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -1311,7 +1314,10 @@ export interface operations {
     deleteApplication: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
+                "idempotency-key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -1386,7 +1392,10 @@ export interface operations {
                  */
                 applicationId: string;
             };
-            header?: never;
+            header?: {
+                /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
+                "idempotency-key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -1425,7 +1434,10 @@ export interface operations {
                  */
                 applicationId: string;
             };
-            header?: never;
+            header?: {
+                /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
+                "idempotency-key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -1495,7 +1507,10 @@ export interface operations {
                  */
                 applicationId: string;
             };
-            header?: never;
+            header?: {
+                /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
+                "idempotency-key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -1552,7 +1567,10 @@ export interface operations {
     createApiKey: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
+                "idempotency-key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -1589,7 +1607,10 @@ export interface operations {
     updateApiKey: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
+                "idempotency-key"?: string;
+            };
             path: {
                 /**
                  * @description Id of the key, from `listApiKeys`.
@@ -1632,7 +1653,10 @@ export interface operations {
     revokeApiKey: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
+                "idempotency-key"?: string;
+            };
             path: {
                 /**
                  * @description Id of the key, from `listApiKeys`.
@@ -2444,7 +2468,10 @@ export interface operations {
                  */
                 applicationId: string;
             };
-            header?: never;
+            header?: {
+                /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
+                "idempotency-key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -2551,7 +2578,10 @@ export interface operations {
                  */
                 applicationId: string;
             };
-            header?: never;
+            header?: {
+                /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
+                "idempotency-key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -2595,7 +2625,10 @@ export interface operations {
                  */
                 applicationId: string;
             };
-            header?: never;
+            header?: {
+                /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
+                "idempotency-key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -2721,6 +2754,8 @@ export interface operations {
             header?: {
                 /** @description Digests of the body (RFC 9530). A body with another SHA-256 is rejected; other algorithms are ignored. */
                 "content-digest"?: string;
+                /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
+                "idempotency-key"?: string;
             };
             path?: never;
             cookie?: never;

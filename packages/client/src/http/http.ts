@@ -27,13 +27,22 @@ interface Parts {
 }
 
 export interface SendOptions extends CallOptions {
-  /** True if a second request changes nothing more than the first one; true for GET. */
+  /**
+   * True if a second request changes nothing more than the first one; true for GET, and for changes
+   * that carry an idempotency key.
+   */
   readonly idempotent?: boolean;
 }
 
 export interface RepeatOptions extends SendOptions {
   /** True if the body can be sent twice; true unless given. */
   readonly repeatable?: boolean;
+}
+
+/** 128 random bits in hex. Browsers have `randomUUID` only on pages from HTTPS. */
+export function createIdempotencyKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
 /** Sends requests: credential, retries, envelope and errors. */
@@ -61,7 +70,10 @@ export class Http {
     const request = this.toRequest(target, input);
     if (body !== undefined) request.headers['content-type'] = 'application/json';
     const init = body === undefined ? {} : { body: JSON.stringify(body) };
-    const idempotent = options.idempotent ?? request.method === 'GET';
+    const { idempotencyKey = createIdempotencyKey() } = options;
+    const isKeyed = request.method !== 'GET' && request.path.startsWith('/api/v1/panel/');
+    if (isKeyed) request.headers['idempotency-key'] = idempotencyKey;
+    const idempotent = options.idempotent ?? (isKeyed || request.method === 'GET');
     const success = await this.repeat(request, { ...options, idempotent }, () => this.attempt(request, init, options.signal));
     return success as Success<EnvelopeOf<T>>;
   }

@@ -34,7 +34,7 @@ function retryDelayMs(err: unknown, attempt: number, { idempotent }: RetryPolicy
     return idempotent || err.unsent ? Math.random() * Math.min(BACKOFF_MS_MAX, BACKOFF_MS * 2 ** attempt) : undefined;
   if (!(err instanceof LatchkeyError)) return undefined;
   // A limit rejects before any effect; a dependency may fail after one.
-  const isSafe = err.status === 429 || (err.status === 503 && idempotent);
+  const isSafe = err.status === 429 || err.code === 'idempotency_in_progress' || (err.status === 503 && idempotent);
   const { retryAfterSeconds = Number.POSITIVE_INFINITY } = err;
   return isSafe && retryAfterSeconds <= RETRY_AFTER_SECONDS_MAX ? retryAfterSeconds * 1_000 + Math.random() * 1_000 : undefined;
 }

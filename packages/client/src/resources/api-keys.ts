@@ -22,11 +22,11 @@ export class ApiKeys {
   /** Changes the given properties. */
   update(id: string, changes: ApiKeyChanges, options?: CallOptions): Promise<ApiKey> {
     const input = { path: { id }, body: changes };
-    return this.#http.call('PATCH /api/v1/panel/api-keys/{id}', input, { ...options, idempotent: true });
+    return this.#http.call('PATCH /api/v1/panel/api-keys/{id}', input, options);
   }
 
   /** Revokes a key, which is rejected from the next request on. */
   revoke(id: string, options?: CallOptions): Promise<ApiKey> {
-    return this.#http.call('POST /api/v1/panel/api-keys/{id}/revoke', { path: { id } }, { ...options, idempotent: true });
+    return this.#http.call('POST /api/v1/panel/api-keys/{id}/revoke', { path: { id } }, options);
   }
 }

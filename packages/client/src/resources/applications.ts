@@ -41,7 +41,9 @@ export class Applications {
     for (const [field, value] of Object.entries(changes) as Array<[keyof ApplicationSettings, string | boolean | undefined]>) {
       if (value === undefined) continue;
       const input = { query: { applicationId }, body: { field, value } };
-      await this.#http.call('PATCH /api/v1/panel/update-application-settings', input, { ...options, idempotent: true });
+      const key = options?.idempotencyKey;
+      const own = { ...options, ...(key !== undefined && { idempotencyKey: `${key} ${field}` }) };
+      await this.#http.call('PATCH /api/v1/panel/update-application-settings', input, own);
     }
   }
 
@@ -82,7 +84,7 @@ export class Levels {
   async set(applicationId: string, levels: readonly string[], options?: CallOptions): Promise<void> {
     const input = { query: { applicationId }, body: { levels: [...levels] } };
     const target = 'POST /api/v1/panel/create-application-license-levels';
-    await this.#http.call(target, input, { ...options, idempotent: true });
+    await this.#http.call(target, input, options);
   }
 }
 

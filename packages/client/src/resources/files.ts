@@ -48,7 +48,7 @@ export class Files<Source> {
   async isNameFree(applicationId: string, name: string, options?: CallOptions): Promise<boolean> {
     try {
       const input = { query: { applicationId }, body: { fileName: name } };
-      await this.#http.call('POST /api/v1/panel/check-file-name', input, { ...options, idempotent: true });
+      await this.#http.call('POST /api/v1/panel/check-file-name', input, options);
       return true;
     } catch (err) {
       if (err instanceof LatchkeyError && err.code === 'file_name_taken') return false;

@@ -1,5 +1,5 @@
 import { LatchkeyError } from '../errors.ts';
-import type { Http, HttpRequest, Success } from '../http/http.ts';
+import { createIdempotencyKey, type Http, type HttpRequest, type Success } from '../http/http.ts';
 import { type CallOptions, checkTimeout } from '../options.ts';
 import type { UploadedFile } from '../types.ts';
 
@@ -76,9 +76,11 @@ export async function uploadFile<Source>(
     if (fileName === undefined) throw new TypeError('The source has no name: pass the option name');
     const request = http.toRequest(TARGET, { query: { applicationId, fileName } });
     request.headers['content-type'] = BYTES;
-    if (content.sha256) request.headers['content-digest'] = `sha-256=:${toBase64(content.sha256)}:`;
+    if (content.sha256) {
+      request.headers['content-digest'] = `sha-256=:${toBase64(content.sha256)}:`;
+      request.headers['idempotency-key'] = options.idempotencyKey ?? createIdempotencyKey();
+    }
     const { repeatable } = content;
-    // An upload that is repeated with its digest is answered with the stored file.
     const sent = await http.repeat(request, { signal, idempotent: content.sha256 !== undefined, repeatable }, () =>
       content.send(http, request, { signal, timeoutMs, onProgress }),
     );
