@@ -34,7 +34,11 @@ const unit = (name: string, isolate: boolean) => ({
   },
 });
 
-/** The end-to-end tests of one shape: those of the folder `both`, and its own. */
+/**
+ * The end-to-end tests of one shape: those of the folder `both`, and its own. The folders `launcher`
+ * and `documents` start what they test themselves, so they belong to the unit tests; `client`,
+ * `instance` and `fakes` hold helpers.
+ */
 const endToEnd = (shape: 'standalone' | 'deployed') => ({
   extends: true as const,
   test: {

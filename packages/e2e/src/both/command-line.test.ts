@@ -5,8 +5,8 @@ import { programEnv } from '@latchkey/testkit/program-env';
 import { spawn } from '@lydell/node-pty';
 import { beforeEach, expect, inject, it, onTestFinished } from 'vitest';
 import { PASSWORD, unique } from '../client/caller.ts';
-import { openDocumentShell, readCommandBlocks } from '../documents/document-shell.ts';
-import { createDataDir } from '../instance/launched.ts';
+import { openDocumentShell, readCommandBlocks } from '../client/document-shell.ts';
+import { createDataDir } from '../instance/launcher-process.ts';
 
 const { baseUrl, realtimeUrl } = inject('latchkeyInstance');
 const TIMEOUT = { timeoutMs: 60_000 };

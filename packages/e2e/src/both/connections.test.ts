@@ -11,17 +11,17 @@ import { curlUpload } from '../client/curl.ts';
 import { listNames, MIB, outcome, UPLOAD, upload } from '../client/files.ts';
 import { openSocket, parseAnswers } from '../client/raw-request.ts';
 import { startUpload } from '../client/running-upload.ts';
-import { type OwnInstance, startOwnInstance } from '../instance/own-instance.ts';
+import { type DedicatedInstance, startDedicatedInstance } from '../instance/dedicated-instance.ts';
 
 /** Far more than fits in the buffers between a client and the service. */
 const FAR_TOO_LARGE = 24 * MIB;
 /** Long enough for uploads of 24 MiB on a busy machine. */
 const DEADLINE_S = 5;
 
-let instance: OwnInstance;
+let instance: DedicatedInstance;
 let folder: string;
 beforeAll(async () => {
-  instance = await startOwnInstance({ env: { FILE_SIZE_LIMIT_MIB: '1', UPLOAD_DEADLINE_SECONDS: String(DEADLINE_S) } });
+  instance = await startDedicatedInstance({ env: { FILE_SIZE_LIMIT_MIB: '1', UPLOAD_DEADLINE_SECONDS: String(DEADLINE_S) } });
   folder = await mkdtemp(join(tmpdir(), 'latchkey-curl-'));
   await writeFile(join(folder, 'fits'), new Uint8Array(MIB));
   await writeFile(join(folder, 'large'), new Uint8Array(FAR_TOO_LARGE));

@@ -4,7 +4,7 @@ import type { Api } from '../client/api.ts';
 import { createApplication, createKey, type Owner, signUp } from '../client/caller.ts';
 import { LiveClient, readSocketKey, setSetting } from '../client/live.ts';
 import { findLogLines } from '../instance/instance.ts';
-import '../instance/provided.ts';
+import '../instance/shared-instance.ts';
 
 /** R6: every connected client receives each committed change, in order, and nothing else. */
 const { realtimeUrl, logDir } = inject('latchkeyInstance');

@@ -9,7 +9,7 @@ import { testRedis } from '@latchkey/testkit/redis/redis';
 import { expect, it, onTestFinished } from 'vitest';
 import { createApplication, createKey, signUp } from '../client/caller.ts';
 import { openSocket } from '../client/raw-request.ts';
-import { startOwnInstance } from '../instance/own-instance.ts';
+import { startDedicatedInstance } from '../instance/dedicated-instance.ts';
 
 const READS = 64;
 const NOTHING = { writes: 0, messages: 0 };
@@ -72,7 +72,7 @@ it(`${READS} concurrent reads cost each process these writes, statements, comman
   onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }));
   const [database, redis] = [await createEmptyTestDatabase(), await testRedis()];
   const env = { NODE_OPTIONS: `--import=${COUNTER}`, WRITES_DIR: folder };
-  const instance = await startOwnInstance({ env, databaseUrl: database.url, redisUrl: redis.url });
+  const instance = await startDedicatedInstance({ env, databaseUrl: database.url, redisUrl: redis.url });
   onTestFinished(() => instance.stop().then(database.drop));
   const { api } = await createKey(await signUp(instance.api));
   const path = `/api/v1/panel/get-application-settings?applicationId=${await createApplication(api)}`;
@@ -84,12 +84,12 @@ it(`${READS} concurrent reads cost each process these writes, statements, comman
   const pid = Number(/\d+/.exec(gateway ?? '')?.[0]);
   const peers = { clients: 'clients', [new URL(database.url).port]: 'PostgreSQL', [new URL(redis.url).port]: 'Redis' };
   // The first rounds also open connections, and background work may write in any.
-  const playRound = async () => {
+  const runFault = async () => {
     // Otherwise, each request might authenticate its key again.
     await api.get(path);
     const before = await readCounts(folder, peers);
     await sendTogether(pid, sockets, request);
     expect(subtract(await readCounts(folder, peers), before)).toEqual(COSTS[instance.shape]);
   };
-  await eventually(playRound, { timeoutMs: 20_000 });
+  await eventually(runFault, { timeoutMs: 20_000 });
 });

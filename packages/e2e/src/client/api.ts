@@ -2,8 +2,8 @@ import { glob } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { matchDocument } from '../documents/document.ts';
 import { findLogLines } from '../instance/instance.ts';
+import { matchOpenApiDocument } from './openapi-document.ts';
 
 /** A body as it is sent: an object becomes JSON, bytes and text are sent unchanged. */
 export type Body = object | string | Uint8Array | null;
@@ -64,7 +64,7 @@ export class Api {
     const text = await response.text();
     if (response.status >= 500 && !mayFail) await printLog(response.headers.get('x-request-id') ?? 'no request id');
     const answer = checkAnswer(`${method} ${path}`, { status: response.status, headers: response.headers, text }, mayFail);
-    await matchDocument(this.baseUrl, { method, path, status: answer.status }, JSON.parse(text));
+    await matchOpenApiDocument(this.baseUrl, { method, path, status: answer.status }, JSON.parse(text));
     return answer;
   }
 

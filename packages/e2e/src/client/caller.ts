@@ -3,7 +3,7 @@ import { SCOPES, type Scope } from '@latchkey/contract/scopes';
 import { inject } from 'vitest';
 import { Api } from './api.ts';
 import { listFiles } from './files.ts';
-import '../instance/provided.ts';
+import '../instance/shared-instance.ts';
 
 export interface Owner {
   /** The session: its cookie and its CSRF token. */

@@ -7,7 +7,7 @@ import { upload } from '../client/files.ts';
 import { setSetting } from '../client/live.ts';
 import { OtlpReader, type ReceivedSpan } from '../fakes/otlp-receiver.ts';
 import { findLogLines } from '../instance/instance.ts';
-import '../instance/provided.ts';
+import '../instance/shared-instance.ts';
 
 const CLIENT_TRACE = '0af7651916cd43dd8448eb211c80319c';
 

@@ -6,9 +6,9 @@ import { findFreePort } from '@latchkey/embedded/process/free-port';
 import { ROOT } from '@latchkey/launcher/program';
 import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type DocumentShell, openDocumentShell, readCommandBlocks } from '../client/document-shell.ts';
 import { codeAt } from '../client/two-factor.ts';
-import { createDataDir, launch } from '../instance/launched.ts';
-import { type DocumentShell, openDocumentShell, readCommandBlocks } from './document-shell.ts';
+import { createDataDir, startLauncher } from '../instance/launcher-process.ts';
 
 const documents = readCommandBlocks();
 const blocks = [...documents].flatMap(([path, scripts]) => scripts.map((script, i) => [`${path} ${i + 1}`, script] as const));
@@ -42,12 +42,12 @@ describe('the commands of documents, against a running Latchkey,', { timeout: 12
       REALTIME_PORT: String(await findFreePort()),
       AUTH_ATTEMPTS_PER_MINUTE: '1000',
     };
-    const launched = launch(settings);
+    const launcher = startLauncher(settings);
     cleanUps.push(async () => {
-      launched.signal('SIGTERM');
-      await launched.exited;
+      launcher.signal('SIGTERM');
+      await launcher.exited;
     });
-    base = await launched.running;
+    base = await launcher.running;
     shell = await openDocumentShell(dir.path, {
       ...settings,
       HOME: process.env.HOME,

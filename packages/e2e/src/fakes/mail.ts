@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { ReceivedMail } from '@latchkey/identity/testing/mail-server';
 import { eventually } from '@latchkey/testkit/eventually';
 import { inject } from 'vitest';
-import '../instance/provided.ts';
+import '../instance/shared-instance.ts';
 
 /** The mail with a link that the shared instance sent to an address. */
 export function waitForMail(address: string): Promise<ReceivedMail> {

@@ -3,11 +3,11 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { withClient } from '@latchkey/testkit/postgres/with-client';
 import { Client } from 'pg';
 import { UPLOAD } from '../client/files.ts';
-import { checkBytes, type Holdings, keyOf, type Row, readHoldings, readUsage } from './holdings.ts';
-import { type Account, type Entry, isUsable } from './ledger.ts';
+import { type Account, type Entry, isUsable } from './expected-state.ts';
 import { isLost, type Outcome, send, Violation } from './request.ts';
+import { checkBytes, keyOf, type Row, readStoredState, readUsage, type StoredState } from './stored-state.ts';
 import { ALLOWANCE, type Fault } from './target.ts';
-import type { Sample, World } from './world.ts';
+import type { Sample, Workload } from './workload.ts';
 
 /** Longest Retry-After, and longest time of errors after a repair (R9). */
 const WAIT_MS_MAX = 10_000;
@@ -20,11 +20,11 @@ const RETRIES_MAX = 4;
 
 /** Promises broken by responses and sockets during a fault (R6, R8, R9, R11). */
 export function findBreaches(
-  world: World,
+  workload: Workload,
   fault: Fault,
   { brokenAt, repairedAt }: { brokenAt: number; repairedAt: number },
 ): string[] {
-  const failed = world.samples.filter((sample) => sample.failed && sample.endedAt >= brokenAt);
+  const failed = workload.samples.filter((sample) => sample.failed && sample.endedAt >= brokenAt);
   const count = (what: string, samples: readonly Sample[]) =>
     samples.length === 0
       ? []
@@ -37,7 +37,7 @@ export function findBreaches(
     anything: () => true,
   };
   const { errorMsMax = Number.POSITIVE_INFINITY } = fault;
-  const closes = world.accounts
+  const closes = workload.accounts
     .flatMap(({ listeners }) => listeners.flatMap((listener) => listener.closes))
     .filter(({ at }) => at >= brokenAt);
   return [
@@ -60,7 +60,7 @@ export function findBreaches(
 }
 
 /** Checks repeatedly that no account ever exceeds its limits (R4). */
-export async function watchUsage({ target, accounts }: World, signal: AbortSignal): Promise<void> {
+export async function watchUsage({ target, accounts }: Workload, signal: AbortSignal): Promise<void> {
   let database: Client | undefined;
   while (!signal.aborted) {
     try {
@@ -95,22 +95,22 @@ async function connect(connectionString: string): Promise<Client> {
 }
 
 /** Retries uploads without a response: each succeeds, or the first attempt did (R3). */
-export async function retryUnanswered(world: World): Promise<void> {
+export async function retryUnanswered(workload: Workload): Promise<void> {
   await Promise.all(
-    world.accounts.map(async (account) => {
+    workload.accounts.map(async (account) => {
       const all = account.unanswered.splice(0).filter(({ entry }) => isUsable(account, entry.applicationId));
-      for (const { entry, bytes } of all.slice(0, RETRIES_MAX)) await retry(world, account, entry, bytes);
+      for (const { entry, bytes } of all.slice(0, RETRIES_MAX)) await retry(workload, account, entry, bytes);
     }),
   );
 }
 
-async function retry(world: World, { name, key }: Account, entry: Entry, body: Buffer): Promise<void> {
+async function retry(workload: Workload, { name, key }: Account, entry: Entry, body: Buffer): Promise<void> {
   const query = { applicationId: entry.applicationId, fileName: entry.names[0] ?? '' };
   const startedAt = performance.now();
   for (;;) {
-    const outcome = await send(world.target.baseUrl, { method: 'POST', path: UPLOAD, query, headers: key.headers, body });
+    const outcome = await send(workload.target.baseUrl, { method: 'POST', path: UPLOAD, query, headers: key.headers, body });
     const text = isLost(outcome) ? `lost ${outcome.lost}` : `${outcome.status} ${outcome.code}`.trim();
-    world.note(`${name} retry ${query.fileName}: ${text}`);
+    workload.note(`${name} retry ${query.fileName}: ${text}`);
     if (text === '200' && !isLost(outcome)) Object.assign(entry, { state: 'there', id: outcome.data.id });
     // The first attempt succeeded, so its row must be found.
     else if (text === '409 file_name_taken' && entry.state === 'in doubt') entry.state = 'there';
@@ -126,18 +126,18 @@ async function retry(world: World, { name, key }: Account, entry: Entry, body: B
 const mayWait = (outcome: Outcome): boolean =>
   !isLost(outcome) && (outcome.code === 'rate_limit_reached' || outcome.status === 503);
 
-/** Waits until rows and objects agree; compares them with the ledger, and events (R1-R3, R6). */
-export async function settle(world: World): Promise<string[]> {
-  const { target, accounts } = world;
+/** Waits until rows and objects agree; compares them with the expected state, and events (R1-R3, R6). */
+export async function settle(workload: Workload): Promise<string[]> {
+  const { target, accounts } = workload;
   for (const account of accounts) await resolveApplications(account);
   const accountIds = accounts.map(({ owner }) => owner.accountId);
   const deleted = new Set(
     accounts.flatMap(({ applications }) => applications.filter(({ state }) => state === 'gone').map(({ id }) => id)),
   );
-  const holdings = await withClient(await target.databaseUrl(), (database) =>
+  const stored = await withClient(await target.databaseUrl(), (database) =>
     eventually(
       async () => {
-        const found = await readHoldings(database, target.store, accountIds);
+        const found = await readStoredState(database, target.store, accountIds);
         const late = found.rows.filter(({ applicationId }) => deleted.has(applicationId)).map((row) => `deleted: ${keyOf(row)}`);
         const images = accounts.filter(({ hasAvatar, owner }) => hasAvatar && found.images.get(owner.accountId) !== 1);
         const wrong = [...found.disagreements, ...late, ...images.map(({ name }) => `${name} has not one avatar`)];
@@ -147,8 +147,8 @@ export async function settle(world: World): Promise<string[]> {
       { timeoutMs: SETTLE_MS_MAX, intervalMs: 100 },
     ),
   );
-  await checkBytes(holdings.rows, target.store);
-  for (const account of accounts) checkFiles(account, holdings);
+  await checkBytes(stored.rows, target.store);
+  for (const account of accounts) checkFiles(account, stored);
   return (await Promise.all(accounts.map(checkEvents))).flat();
 }
 
@@ -164,8 +164,8 @@ async function resolveApplications({ key, applications }: Account): Promise<void
   }
 }
 
-/** Compares an account's files with its ledger, and resolves what was in doubt. */
-function checkFiles(account: Account, { rows }: Holdings): void {
+/** Compares an account's files with its expected state, and resolves what was in doubt. */
+function checkFiles(account: Account, { rows }: StoredState): void {
   const unclaimed = new Set(rows.filter(({ accountId }) => accountId === account.owner.accountId));
   for (const entry of account.entries) {
     const row = [...unclaimed].find((candidate) => isRowOf(candidate, entry));

@@ -4,7 +4,7 @@ import { startOwnPostgres } from '@latchkey/testkit/postgres/own-postgres';
 import { startOwnRedis } from '@latchkey/testkit/redis/own-redis';
 import { type Fleet, type FleetProcess, startFleet, type Wiring } from '../instance/fleet/fleet.ts';
 import { SERVICE_CREDENTIAL } from '../instance/instance.ts';
-import { viewOfDisk } from './holdings.ts';
+import { viewOfDisk } from './stored-state.ts';
 import { DATABASE_ERROR_MS_MAX, type Fault, SETTINGS, type Target } from './target.ts';
 
 /** Settings that name what a process calls. */

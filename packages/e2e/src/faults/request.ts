@@ -39,7 +39,7 @@ export interface Lost {
 
 export type Outcome = Answer | Lost;
 
-/** Longest time to a response; an upload's deadline is 10 s in these games. */
+/** Longest time to a response; an upload's deadline is 10 s in these runs. */
 const RESPONSE_MS_MAX = 40_000;
 
 export const isLost = (outcome: Outcome): outcome is Lost => 'lost' in outcome;

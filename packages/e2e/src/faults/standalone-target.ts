@@ -6,9 +6,9 @@ import { findServiceDatabase } from '@latchkey/embedded/postgres/running-postgre
 import { findFreePort } from '@latchkey/embedded/process/free-port';
 import { eventually } from '@latchkey/testkit/eventually';
 import { GENEROUS_LIMITS } from '../instance/instance.ts';
-import { createDataDir, type Launched, launch } from '../instance/launched.ts';
-import { processesOn } from '../instance/processes-on.ts';
-import { type StoreView, viewOfDisk } from './holdings.ts';
+import { createDataDir, type LauncherProcess, startLauncher } from '../instance/launcher-process.ts';
+import { findServerProcesses } from '../instance/running-processes.ts';
+import { type StoreView, viewOfDisk } from './stored-state.ts';
 import { type Fault, SETTINGS, STORE_ERROR_MS_MAX, type Target } from './target.ts';
 
 /** Store of files, and its faults; the data folder's disk unless given. */
@@ -24,17 +24,17 @@ export async function startStandaloneTarget(own?: OwnStore): Promise<Target> {
   const dir = await createDataDir();
   const ports = [await findFreePort(), await findFreePort()];
   const settings = { ...GENEROUS_LIMITS, ...SETTINGS, HOST: '127.0.0.1', PORT: `${ports[0]}`, REALTIME_PORT: `${ports[1]}` };
-  let launched: Launched;
+  let launcher: LauncherProcess;
   const start = async () => {
-    launched = launch({ ...settings, DATA_DIR: dir.path, ...own?.env });
-    await launched.running;
+    launcher = startLauncher({ ...settings, DATA_DIR: dir.path, ...own?.env });
+    await launcher.running;
   };
   const restart = async () => {
-    await launched.exited;
+    await launcher.exited;
     await start();
   };
   const kill = (victim: string) => {
-    const all: Array<[string, number]> = [['launcher', launched.process.pid ?? 0], ...processesOn(dir.path)];
+    const all: Array<[string, number]> = [['launcher', launcher.process.pid ?? 0], ...findServerProcesses(dir.path)];
     for (const [name, pid] of all) if (victim === 'everything' || name === victim) process.kill(pid, 'SIGKILL');
   };
   const killed = (victim: string, repair: () => unknown): Fault => {
@@ -56,7 +56,7 @@ export async function startStandaloneTarget(own?: OwnStore): Promise<Target> {
         name: 'stopped',
         costs: 'later requests',
         closesSockets: true,
-        breakIt: () => launched.signal('SIGTERM'),
+        breakIt: () => launcher.signal('SIGTERM'),
         repair: restart,
       },
     ],
@@ -68,13 +68,13 @@ export async function startStandaloneTarget(own?: OwnStore): Promise<Target> {
     async isReady() {
       const ready = await fetch(`${baseUrl}/readyz`, { signal: AbortSignal.timeout(5_000) }).catch(() => undefined);
       await ready?.body?.cancel();
-      return ready?.ok === true && processesOn(dir.path).length === 2;
+      return ready?.ok === true && findServerProcesses(dir.path).length === 2;
     },
-    output: () => launched.output(),
+    output: () => launcher.output(),
     async stop() {
-      launched.signal('SIGTERM');
-      await launched.exited;
-      await eventually(() => processesOn(dir.path).length === 0, { timeoutMs: 60_000, intervalMs: 50 });
+      launcher.signal('SIGTERM');
+      await launcher.exited;
+      await eventually(() => findServerProcesses(dir.path).length === 0, { timeoutMs: 60_000, intervalMs: 50 });
       await dir.remove();
       await own?.stop();
     },

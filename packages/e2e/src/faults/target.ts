@@ -1,4 +1,4 @@
-import type { StoreView } from './holdings.ts';
+import type { StoreView } from './stored-state.ts';
 
 /**
  * Cost of a fault for clients: nothing; avatars, which a queue carries; an error in the envelope;
@@ -18,7 +18,7 @@ export interface Fault {
   readonly repair: () => unknown;
 }
 
-/** A deployment that a game is played on. */
+/** A deployment that faults are injected into. */
 export interface Target {
   readonly baseUrl: string;
   readonly realtimeUrl: string;

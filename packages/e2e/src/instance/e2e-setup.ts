@@ -6,11 +6,11 @@ import { startMailServer } from '@latchkey/identity/testing/mail-server';
 import setUpServers from '@latchkey/testkit/global-setup';
 import { TEST_ROLE } from '@latchkey/testkit/postgres/test-role';
 import { withClient } from '@latchkey/testkit/postgres/with-client';
-import type { TestServers } from '@latchkey/testkit/provided';
+import type { TestServers } from '@latchkey/testkit/test-servers';
 import type { TestProject } from 'vitest/node';
 import { startOtlpReceiver } from '../fakes/otlp-receiver.ts';
 import { type Shape, startInstance } from './instance.ts';
-import './provided.ts';
+import './shared-instance.ts';
 
 /** Starts the instance that the tests of one shape share, of the project `e2e-<shape>`. */
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {

@@ -21,7 +21,7 @@ import { Api } from '../client/api.ts';
 import { createApplication, signUp } from '../client/caller.ts';
 import { ACTION, upload } from '../client/files.ts';
 import { GENEROUS_LIMITS } from '../instance/instance.ts';
-import { createDataDir, launch } from '../instance/launched.ts';
+import { createDataDir, startLauncher } from '../instance/launcher-process.ts';
 
 let dir: string;
 let removeDir: () => Promise<void>;
@@ -53,8 +53,8 @@ async function readRows(dataDir: string): Promise<string[]> {
 it('a backup of a running Latchkey restores to one moment, and is the only one that runs', { timeout: 120_000 }, async () => {
   const [source, path, restored] = [join(dir, 'source'), join(dir, 'backup.tar'), join(dir, 'restored')];
   const env = { DATA_DIR: source, PORT: '0', REALTIME_PORT: '0', HOST: '127.0.0.1', ...GENEROUS_LIMITS };
-  const launched = launch(env);
-  const { session } = await signUp(new Api(await launched.running));
+  const launcher = startLauncher(env);
+  const { session } = await signUp(new Api(await launcher.running));
   const app = await createApplication(session);
   await upload(session, app, 'kept');
   const traffic = new AbortController();
@@ -68,8 +68,8 @@ it('a backup of a running Latchkey restores to one moment, and is the only one t
   await another;
   traffic.abort();
   await changing;
-  launched.signal('SIGTERM');
-  await launched.exited;
+  launcher.signal('SIGTERM');
+  await launcher.exited;
   expect(await readdir(join(source, 'files'))).toEqual(['objects', 'tmp']);
   expect((await stat(path)).mode & 0o777).toBe(0o600);
 

@@ -18,13 +18,13 @@ import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
 import { withClient } from '@latchkey/testkit/postgres/with-client';
 import { programEnv } from '@latchkey/testkit/program-env';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { createDataDir } from '../instance/launched.ts';
-import { processesOn } from '../instance/processes-on.ts';
+import { createDataDir } from '../instance/launcher-process.ts';
+import { findServerProcesses } from '../instance/running-processes.ts';
 
 const CACHE_DIR = `${ROOT}node_modules/.cache/latchkey`;
 const SECRET_KEY = 'a-secret-key-of-the-tests-of-commands';
 const starts = (purpose: string) => `Latchkey does not run: starting its PostgreSQL for ${purpose}.`;
-const serversOf = (dir: string) => processesOn(dir).map(([name]) => name);
+const serversOf = (dir: string) => findServerProcesses(dir).map(([name]) => name);
 
 let dir: string;
 let redisUrl: string;
@@ -123,7 +123,7 @@ describe('with a running Latchkey', () => {
 describe.runIf(process.platform === 'linux')('without a Latchkey that runs', { timeout: 60_000 }, () => {
   beforeAll(() => running.disposeAsync());
   const expectStopped = async () => {
-    expect(processesOn(dir)).toEqual([]);
+    expect(findServerProcesses(dir)).toEqual([]);
     await (await acquireDataDirLock(dir)).release();
   };
 

@@ -13,8 +13,8 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vit
 import { WebSocket } from 'ws';
 import { Api } from '../client/api.ts';
 import { createApplication, createKey, signUp } from '../client/caller.ts';
-import { createDataDir, type Launched, launch } from '../instance/launched.ts';
-import { processesOn, serviceProcessesOf } from '../instance/processes-on.ts';
+import { createDataDir, type LauncherProcess, startLauncher } from '../instance/launcher-process.ts';
+import { findServerProcesses, findServiceProcesses } from '../instance/running-processes.ts';
 
 const PATIENCE = { timeoutMs: 30_000 };
 const DISK_FULL = /The disk that holds \/\S* is full/;
@@ -22,10 +22,10 @@ const APPLICATIONS = '/api/v1/panel/get-applications';
 
 describe.runIf(process.platform === 'linux')('the launcher', { timeout: 120_000 }, () => {
   let dir: Awaited<ReturnType<typeof createDataDir>>;
-  let launched: Launched[];
+  let launchers: LauncherProcess[];
   const start = (env: NodeJS.ProcessEnv = {}, ...args: string[]) => {
-    const one = launch({ DATA_DIR: dir.path, PORT: '0', REALTIME_PORT: '0', ...env }, args);
-    launched.push(one);
+    const one = startLauncher({ DATA_DIR: dir.path, PORT: '0', REALTIME_PORT: '0', ...env }, args);
+    launchers.push(one);
     return one;
   };
   /** Makes PostgreSQL fail to start as on a full disk, until the returned file is removed. */
@@ -37,31 +37,31 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 120_000 
   };
   beforeEach(async () => {
     dir = await createDataDir();
-    launched = [];
+    launchers = [];
   });
   afterEach(async () => {
-    for (const one of launched) one.signal('SIGTERM');
-    await Promise.all(launched.map((one) => one.exited));
-    await eventually(() => processesOn(dir.path).length === 0, PATIENCE);
+    for (const one of launchers) one.signal('SIGTERM');
+    await Promise.all(launchers.map((one) => one.exited));
+    await eventually(() => findServerProcesses(dir.path).length === 0, PATIENCE);
     await dir.remove();
   });
 
   /** Signs up at a started instance, and returns what reads the applications with a key. */
-  async function openCaller(one: Launched) {
+  async function openCaller(one: LauncherProcess) {
     const owner = await signUp(new Api(await one.running));
     const { api } = await createKey(owner);
     await createApplication(api);
     const readStatus = async () => (await fetch(api.baseUrl + APPLICATIONS, { headers: api.headers })).status;
     return { owner, api, readStatus };
   }
-  const runsAgain = (one: Launched, name: RegExp) =>
+  const runsAgain = (one: LauncherProcess, name: RegExp) =>
     eventually(() => new RegExp(`${name.source} runs again`).test(one.output()), PATIENCE);
 
   it('restarts killed servers, also on a full disk, and recovers after a kill of all', async () => {
     const first = start({ SIGNUP: 'closed', LOG_LEVEL: 'trace' });
     const { owner, api, readStatus } = await openCaller(first);
     expect(first.output().match(/SIGNUP is not a setting and has no effect. Did you mean SIGN_UP\?/g)).toHaveLength(1);
-    const running = new Map(processesOn(dir.path));
+    const running = new Map(findServerProcesses(dir.path));
     expect([...running.keys()].sort()).toEqual(['postgres', 'redis']);
     process.kill(running.get('redis') ?? 0, 'SIGKILL');
     await runsAgain(first, /Redis/);
@@ -88,13 +88,13 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 120_000 
   it('restarts a killed service, and stops services in order', async () => {
     const one = start({}, '--deployed');
     const { api, readStatus } = await openCaller(one);
-    const services = new Map(serviceProcessesOf(one.process.pid ?? 0));
+    const services = new Map(findServiceProcesses(one.process.pid ?? 0));
     expect([...services.keys()].sort()).toEqual(['apps', 'files', 'gateway', 'identity', 'realtime']);
     process.kill(services.get('apps') ?? 0, 'SIGKILL');
     await runsAgain(one, /The service apps/);
     await eventually(async () => expect(await readStatus()).toBe(200), PATIENCE);
     await expectOrderedStop(one, api);
-    expect(serviceProcessesOf(one.process.pid ?? 0)).toEqual([]);
+    expect(findServiceProcesses(one.process.pid ?? 0)).toEqual([]);
   });
 
   /** Secrets are readable by their owner only, and neither in the log nor in the output. */
@@ -108,7 +108,7 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 120_000 
   }
 
   /** Live connections are closed first; meanwhile the REST interface answers. */
-  async function expectOrderedStop(one: Launched, api: Api): Promise<void> {
+  async function expectOrderedStop(one: LauncherProcess, api: Api): Promise<void> {
     const { socketKey } = (await api.get(APPLICATIONS)).data[0].applicationApiKeys;
     const url = /Realtime {4}(ws:\S+)/.exec(one.output())?.[1] ?? '';
     const open = async () => {
@@ -124,15 +124,15 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 120_000 
     expect([code, (await api.get(APPLICATIONS)).status]).toEqual([1001, 200]);
     expect(await one.exited).toEqual({ code: 0, signal: null });
     silent.terminate();
-    expect(processesOn(dir.path)).toEqual([]);
+    expect(findServerProcesses(dir.path)).toEqual([]);
   }
 
   it('stops an unfinished start on request', async () => {
     const one = start();
-    await eventually(() => processesOn(dir.path).length > 0, PATIENCE);
+    await eventually(() => findServerProcesses(dir.path).length > 0, PATIENCE);
     one.signal('SIGINT');
     expect(await one.exited).toEqual({ code: 0, signal: null });
-    expect(processesOn(dir.path)).toEqual([]);
+    expect(findServerProcesses(dir.path)).toEqual([]);
   });
 
   it('rejects a data folder that another one is using, before it checks the ports', async () => {

@@ -5,7 +5,7 @@ import { startLatchkey } from '@latchkey/launcher/latchkey';
 import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
 import { withClient } from '@latchkey/testkit/postgres/with-client';
 import { afterEach, beforeEach, expect, it, onTestFinished } from 'vitest';
-import { createDataDir } from '../instance/launched.ts';
+import { createDataDir } from '../instance/launcher-process.ts';
 
 const SECRET = 'a-secret-of-the-tests-of-secrets-and-folders';
 let dir: Awaited<ReturnType<typeof createDataDir>>;

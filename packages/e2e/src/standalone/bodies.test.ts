@@ -2,8 +2,8 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { Body } from '../client/api.ts';
 import { createApplication, createKey, type Owner, readState, sharedApi, signUp, unique } from '../client/caller.ts';
 import { outcome } from '../client/files.ts';
+import { type ObjectSchema, readOpenApiDocument } from '../client/openapi-document.ts';
 import { KEY_ROUTES, nameOf, type RouteCase, SESSION_ROUTES } from '../client/routes.ts';
-import { type ObjectSchema, readDocument } from '../documents/document.ts';
 
 const CREATE = '/api/v1/panel/create-application';
 const LEVELS = '/api/v1/panel/create-application-license-levels';
@@ -77,7 +77,7 @@ describe.each(routes.map((route, index) => [nameOf(route), route, index] as cons
     ]);
   };
   const documented = async (): Promise<readonly ObjectSchema[]> => {
-    const { paths } = await readDocument(sharedApi().baseUrl);
+    const { paths } = await readOpenApiDocument(sharedApi().baseUrl);
     const [method = '', path = ''] = nameOf(route).replace(':id', '{id}').split(' ');
     const schema = paths[path]?.[method.toLowerCase()]?.requestBody?.content['application/json']?.schema ?? {};
     return schema.oneOf ?? schema.anyOf ?? [schema];

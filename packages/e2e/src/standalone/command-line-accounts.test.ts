@@ -4,7 +4,7 @@ import { run } from '@latchkey/cli/testing/run';
 import { beforeEach, expect, inject, it, onTestFinished } from 'vitest';
 import { createApplication, createKey, type Owner, signUp } from '../client/caller.ts';
 import { signUpGuarded } from '../client/two-factor.ts';
-import { createDataDir } from '../instance/launched.ts';
+import { createDataDir } from '../instance/launcher-process.ts';
 
 const { baseUrl } = inject('latchkeyInstance');
 

@@ -5,9 +5,9 @@ import type { Answer, Api } from '../client/api.ts';
 import { createApplication, createKey, type Key, type Owner, readState, sharedApi, signUp } from '../client/caller.ts';
 import { outcome } from '../client/files.ts';
 import { forgeKey, mistype } from '../client/key-text.ts';
+import { readOpenApiDocument } from '../client/openapi-document.ts';
 import { sendRaw } from '../client/raw-request.ts';
 import { KEY_ROUTES, nameOf, type RouteCase, SESSION_ROUTES } from '../client/routes.ts';
-import { readDocument } from '../documents/document.ts';
 import { SERVICE_CREDENTIAL } from '../instance/instance.ts';
 
 /** Every route with every credential that it rejects (specification 5.1). */
@@ -140,7 +140,7 @@ it('none of these requests changed anything', async () => {
 });
 
 it('every route of the OpenAPI document needs a credential, but those that begin a session or reset a password', async () => {
-  const { paths } = await readDocument(sharedApi().baseUrl);
+  const { paths } = await readOpenApiDocument(sharedApi().baseUrl);
   const open: string[] = [];
   for (const [path, operations] of Object.entries(paths)) {
     for (const [method, { security }] of Object.entries(operations)) {

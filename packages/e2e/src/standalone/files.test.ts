@@ -6,7 +6,7 @@ import type { Answer, Api } from '../client/api.ts';
 import { createApplication, createKey, type Owner, signUp } from '../client/caller.ts';
 import { deleteFile, listFiles, listNames, METADATA, MIB, outcome, renameFile, TABLE, upload } from '../client/files.ts';
 import { openUpload, startUpload } from '../client/running-upload.ts';
-import { type OwnInstance, startOwnInstance } from '../instance/own-instance.ts';
+import { type DedicatedInstance, startDedicatedInstance } from '../instance/dedicated-instance.ts';
 
 /** Objects of an application are deleted by a queue's next job. */
 const CLEAN_UP = { timeoutMs: 15_000 };
@@ -90,14 +90,14 @@ it('get-account-limits reports what the account has and may have, to a key and t
 });
 
 describe('an account has no more than its limits', () => {
-  let instance: OwnInstance;
+  let instance: DedicatedInstance;
   beforeAll(async () => {
     const files = {
       STORAGE_ALLOWANCE_MIB: String(ALLOWANCE_MIB),
       FILE_COUNT_LIMIT: String(FILE_COUNT),
       FILE_SIZE_LIMIT_MIB: '5',
     };
-    instance = await startOwnInstance({ env: { ...files, APPLICATIONS_LIMIT: '2' } });
+    instance = await startDedicatedInstance({ env: { ...files, APPLICATIONS_LIMIT: '2' } });
     return () => instance.stop();
   });
   const zeros = (byteSize: number) => new Uint8Array(byteSize);

@@ -5,7 +5,7 @@ import { cookieOf, createApplication, createKey, PASSWORD, signUp, unique } from
 import { outcome } from '../client/files.ts';
 import { forgeKey } from '../client/key-text.ts';
 import { signInTo } from '../client/two-factor.ts';
-import { type OwnInstance, startOwnInstance } from '../instance/own-instance.ts';
+import { type DedicatedInstance, startDedicatedInstance } from '../instance/dedicated-instance.ts';
 
 /** One instance behind a trusted proxy, so that each test is a client with its own address. */
 const IP = 30;
@@ -17,9 +17,9 @@ const APPLICATIONS = '/api/v1/panel/get-applications';
 const SIGN_IN = '/api/v1/auth/sign-in';
 const SIGN_UP = '/api/v1/auth/sign-up';
 
-let instance: OwnInstance;
+let instance: DedicatedInstance;
 beforeAll(async () => {
-  instance = await startOwnInstance({
+  instance = await startDedicatedInstance({
     env: {
       TRUSTED_PROXIES: 'loopback',
       RATE_LIMIT_IP_PER_MINUTE: String(IP),

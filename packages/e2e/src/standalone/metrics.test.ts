@@ -11,15 +11,15 @@ import { upload } from '../client/files.ts';
 import { LiveClient, readSocketKey, setSetting } from '../client/live.ts';
 import { type Scrape, scrape } from '../client/scrape.ts';
 import { OtlpReader, type OtlpReceiver, startOtlpReceiver } from '../fakes/otlp-receiver.ts';
+import { type DedicatedInstance, startDedicatedInstance } from '../instance/dedicated-instance.ts';
 import { SERVICE_CREDENTIAL } from '../instance/instance.ts';
-import { type OwnInstance, startOwnInstance } from '../instance/own-instance.ts';
 
 const METRICS_TOKEN = 'a-token-of-the-tests-for-metrics-alone';
 const RUNBOOK = 'docs/alerts.md';
 const DASHBOARD = fileURLToPath(new URL('../../../../deploy/grafana/dashboard.mjs', import.meta.url));
 
 let receiver: OtlpReceiver;
-let instance: OwnInstance;
+let instance: DedicatedInstance;
 let owner: Owner;
 let key: Key;
 let applicationId: string;
@@ -27,7 +27,7 @@ beforeAll(async () => {
   receiver = await startOtlpReceiver();
   const metrics = { METRICS_PORT: '0', METRICS_TOKEN, AUTH_ATTEMPTS_PER_MINUTE: '5' };
   const traces = { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, OTEL_BSP_SCHEDULE_DELAY: '100' };
-  instance = await startOwnInstance({ env: { ...metrics, ...traces } });
+  instance = await startDedicatedInstance({ env: { ...metrics, ...traces } });
   owner = await signUp(instance.api);
   key = await createKey(owner);
   applicationId = await createApplication(key.api);

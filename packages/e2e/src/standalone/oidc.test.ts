@@ -6,15 +6,15 @@ import { outcome } from '../client/files.ts';
 import { cookieLines, createUser, OidcBrowser } from '../client/oidc-browser.ts';
 import { signUpGuarded } from '../client/two-factor.ts';
 import { type OidcIssuer, PUBLIC_URL, startOidcIssuer, type UserClaims } from '../fakes/oidc-issuer.ts';
-import { type OwnInstance, startOwnInstance } from '../instance/own-instance.ts';
+import { type DedicatedInstance, startDedicatedInstance } from '../instance/dedicated-instance.ts';
 
 const OIDC = '/api/v1/auth/oidc';
 let issuer: OidcIssuer;
-let instance: OwnInstance;
+let instance: DedicatedInstance;
 beforeAll(async () => {
   issuer = await startOidcIssuer();
   const env = { OIDC_ISSUERS: 'corp,away', OIDC_AWAY_ISSUER: 'http://127.0.0.1:1', OIDC_AWAY_CLIENT_ID: 'a' };
-  instance = await startOwnInstance({ env: { ...issuer.env, ...env } });
+  instance = await startDedicatedInstance({ env: { ...issuer.env, ...env } });
 });
 afterAll(async () => {
   await instance.stop();
@@ -176,7 +176,7 @@ it('with sign-up closed, a page to return to and small limits, browsers return t
   const returnUrl = 'https://dashboard.test/welcome?from=issuer';
   const limits = { AUTH_ATTEMPTS_PER_MINUTE: '3', SIGN_IN_FAILURES_PER_15_MINUTES: '2', TRUSTED_PROXIES: 'loopback' };
   const env = { ...issuer.env, ...limits, SIGN_UP: 'closed', OIDC_RETURN_URL: returnUrl };
-  const closed = await startOwnInstance({ env });
+  const closed = await startDedicatedInstance({ env });
   onTestFinished(() => closed.stop(), 60_000);
   const { api } = closed;
   const locationOf = (response: Response) => [response.status, response.headers.get('location')];

@@ -5,8 +5,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { createApplication, sharedApi, signUp } from '../client/caller.ts';
+import { type OpenApiDocument, type Operation, readOpenApiDocument } from '../client/openapi-document.ts';
 import { KEY_ROUTES, nameOf, SESSION_ROUTES } from '../client/routes.ts';
-import { type OpenApiDocument, type Operation, readDocument } from '../documents/document.ts';
 
 const { baseUrl } = sharedApi();
 const ROOT = join(import.meta.dirname, '../../../..');
@@ -21,7 +21,7 @@ const OIDC_ROUTES = ['start', 'callback', 'callback/{issuer}'].map((name) => `GE
 let document: OpenApiDocument;
 let operations: ReadonlyMap<string, Operation & Record<string, unknown>>;
 beforeAll(async () => {
-  document = await readDocument(baseUrl);
+  document = await readOpenApiDocument(baseUrl);
   const entries = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => [`${method.toUpperCase()} ${path}`, operation] as const),
   );

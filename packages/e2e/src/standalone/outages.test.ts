@@ -8,8 +8,8 @@ import type { Answer, Api } from '../client/api.ts';
 import { createApplication, createKey, type Key, type Owner, PASSWORD, signUp, unique } from '../client/caller.ts';
 import { outcome } from '../client/files.ts';
 import { LiveClient, readSocketKey, setSetting } from '../client/live.ts';
+import { type DedicatedInstance, startDedicatedInstance } from '../instance/dedicated-instance.ts';
 import { findLogLines } from '../instance/instance.ts';
-import { type OwnInstance, startOwnInstance } from '../instance/own-instance.ts';
 
 /** R9: responses while PostgreSQL or Redis is gone or frozen. */
 const ERROR_MS_MAX = 5_000;
@@ -22,7 +22,7 @@ const mayFail = { mayFail: true };
 let database: TestDatabase;
 let proxy: TcpProxy;
 let redis: OwnRedis;
-let instance: OwnInstance;
+let instance: DedicatedInstance;
 let owner: Owner;
 let key: Key;
 let applicationId: string;
@@ -30,7 +30,7 @@ beforeAll(async () => {
   [database, redis] = await Promise.all([createEmptyTestDatabase(), startOwnRedis()]);
   proxy = await startTcpProxy(database.url);
   const env = { RATE_LIMIT_PRINCIPAL_PER_MINUTE: String(LIMIT) };
-  instance = await startOwnInstance({ databaseUrl: proxy.url, redisUrl: redis.url, env });
+  instance = await startDedicatedInstance({ databaseUrl: proxy.url, redisUrl: redis.url, env });
   owner = await signUp(instance.api);
   key = await createKey(owner);
   applicationId = await createApplication(key.api);

@@ -12,9 +12,9 @@ import type { Answer } from '../client/api.ts';
 import { createApplication, createKey, type Owner, signUp, unique } from '../client/caller.ts';
 import { upload } from '../client/files.ts';
 import { codeAt, signInTo } from '../client/two-factor.ts';
+import { type DedicatedInstance, startDedicatedInstance } from '../instance/dedicated-instance.ts';
 import { SERVICE_CREDENTIAL, stopForLog } from '../instance/instance.ts';
-import { type OwnInstance, startOwnInstance } from '../instance/own-instance.ts';
-import { serviceProcessesOf } from '../instance/processes-on.ts';
+import { findServiceProcesses } from '../instance/running-processes.ts';
 import { formsOf, holdsCode, readDatabase, readRedis, recordRedis } from '../instance/secret-sources.ts';
 
 /** S3: uses every secret, then searches logs, Redis and the database for each. */
@@ -58,7 +58,7 @@ function plantSession(what: string, answer: Answer): void {
   plant(`CSRF token of ${what}`, answer.data.csrfToken);
 }
 
-async function usePasswordsAndKeys({ api }: OwnInstance): Promise<Owner> {
+async function usePasswordsAndKeys({ api }: DedicatedInstance): Promise<Owner> {
   const owner = await signUp(api);
   names.push(owner.email);
   plant('password', owner.password);
@@ -91,7 +91,7 @@ async function usePasswordsAndKeys({ api }: OwnInstance): Promise<Owner> {
 }
 
 /** Turns the second factor on; returns the recovery codes that were not used. */
-async function useTwoFactor({ api }: OwnInstance, owner: Owner): Promise<string[]> {
+async function useTwoFactor({ api }: DedicatedInstance, owner: Owner): Promise<string[]> {
   const post = (path: string, body: object | null = null) => owner.session.post(`/api/v1/auth/two-factor/${path}`, body);
   plant('TOTP secret that was not enabled', (await post('set-up')).data.secret);
   const { secret, otpauthUrl } = (await post('set-up')).data;
@@ -123,7 +123,12 @@ async function useTwoFactor({ api }: OwnInstance, owner: Owner): Promise<string[
 }
 
 /** Signs in at the issuer with a new account, and links an account that has a second factor. */
-async function useOidc({ api, baseUrl }: OwnInstance, issuer: TestIssuer, owner: Owner, recoveryCodes: string[]): Promise<void> {
+async function useOidc(
+  { api, baseUrl }: DedicatedInstance,
+  issuer: TestIssuer,
+  owner: Owner,
+  recoveryCodes: string[],
+): Promise<void> {
   const comeBack = (what: string, back: Record<string, string>, cookie: string) => {
     plant(`authorization code of ${what}`, back.code ?? '');
     return api.with({ cookie }).get('/api/v1/auth/oidc/callback', back, { mayFail: true });
@@ -171,7 +176,7 @@ async function useOidc({ api, baseUrl }: OwnInstance, issuer: TestIssuer, owner:
 }
 
 /** Changes the email and resets the password by mail, after a failure of the mail server. */
-async function useMails({ api }: OwnInstance, server: TestMailServer, owner: Owner, code = ''): Promise<void> {
+async function useMails({ api }: DedicatedInstance, server: TestMailServer, owner: Owner, code = ''): Promise<void> {
   const email = `${unique('new')}@example.com`;
   names.push(email);
   server.control.failures.push(451);
@@ -211,7 +216,7 @@ beforeAll(async () => {
   const { url: redisUrl } = await testRedis();
   const [issuer, mailServer] = await Promise.all([startTestIssuer(), startMailServer()]);
   const env = { LOG_LEVEL: 'trace', SECRET_KEY, ...issuer.env(), ...mailServer.env };
-  const instance = await startOwnInstance({ databaseUrl: database.url, redisUrl, env });
+  const instance = await startDedicatedInstance({ databaseUrl: database.url, redisUrl, env });
   const commands = await recordRedis(redisUrl);
   try {
     const owner = await usePasswordsAndKeys(instance);
@@ -219,7 +224,7 @@ beforeAll(async () => {
     await useOidc(instance, issuer, owner, recoveryCodes);
     await useMails(instance, mailServer, owner, recoveryCodes[2]);
     names.push(owner.username);
-    const processes = process.platform === 'linux' ? serviceProcessesOf(instance.pid) : [];
+    const processes = process.platform === 'linux' ? findServiceProcesses(instance.pid) : [];
     for (const [name, pid] of processes) environments.set(name, await readFile(`/proc/${pid}/environ`, 'utf8'));
     await useCommands(owner, { DATABASE_URL: database.url, REDIS_URL: redisUrl, SECRET_KEY });
     const [redis, stored] = [await readRedis(redisUrl), await readDatabase(database.url)];

@@ -1,12 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { eventually } from '@latchkey/testkit/eventually';
 import { SeededRandom } from '../client/random.ts';
-import { Actor } from './actor.ts';
 import { findBreaches, retryUnanswered, settle, watchUsage } from './checker.ts';
+import { LoadDriver } from './load-driver.ts';
 import { Violation } from './request.ts';
 import { RevocationWatch } from './revocations.ts';
 import type { Fault, Target } from './target.ts';
-import { KINDS, SESSIONS, START_MS_MAX, World } from './world.ts';
+import { KINDS, SESSIONS, START_MS_MAX, Workload } from './workload.ts';
 
 /** Time without errors before the requests stop. */
 const WELL_MS = 2_000;
@@ -17,26 +17,26 @@ const WELL_MS = 2_000;
  * @returns the breaches by fault
  * @throws with the seed and the journal when something is lost
  */
-export async function playGame(
+export async function runFaults(
   starting: Promise<Target>,
   { seed, faults, holdMs }: { seed: number; faults: (target: Target, random: SeededRandom) => readonly Fault[]; holdMs: number },
-  onResult: (fault: Fault, world: World, breaches: readonly string[]) => void = () => undefined,
+  onResult: (fault: Fault, workload: Workload, breaches: readonly string[]) => void = () => undefined,
 ): Promise<Record<string, readonly string[]>> {
   const target = await starting;
-  const world = new World(target, seed);
+  const workload = new Workload(target, seed);
   const results: Record<string, readonly string[]> = {};
   try {
-    await world.start();
-    for (const fault of faults(target, world.random)) {
-      results[fault.name] = await playRound(world, fault, holdMs);
-      onResult(fault, world, results[fault.name] ?? []);
+    await workload.start();
+    for (const fault of faults(target, workload.random)) {
+      results[fault.name] = await runFault(workload, fault, holdMs);
+      onResult(fault, workload, results[fault.name] ?? []);
     }
     return results;
   } catch (err) {
     const { message } = err as Error;
-    throw new Error(`FAULT_SEED=${seed}: ${message}\n${world.journal(message)}\n${target.output()}`, { cause: err });
+    throw new Error(`FAULT_SEED=${seed}: ${message}\n${workload.journal(message)}\n${target.output()}`, { cause: err });
   } finally {
-    await world.stop();
+    await workload.stop();
   }
 }
 
@@ -49,37 +49,46 @@ function throwFirst(results: readonly PromiseSettledResult<unknown>[]): void {
  *
  * @returns what was promised and did not hold
  */
-async function playRound(world: World, fault: Fault, holdMs: number): Promise<string[]> {
-  world.note(`** ${fault.name}`);
-  world.samples = [];
+async function runFault(workload: Workload, fault: Fault, holdMs: number): Promise<string[]> {
+  workload.note(`** ${fault.name}`);
+  workload.samples = [];
   const working = new AbortController();
   const watching = new AbortController();
-  const revocations = await RevocationWatch.start(world);
-  const actors = world.accounts.flatMap((account, i) =>
-    Array.from({ length: SESSIONS[i] ?? 1 }, () => new Actor(world, account, new SeededRandom(world.random.below(2 ** 31)))),
+  const revocations = await RevocationWatch.start(workload);
+  const drivers = workload.accounts.flatMap((account, i) =>
+    Array.from(
+      { length: SESSIONS[i] ?? 1 },
+      () => new LoadDriver(workload, account, new SeededRandom(workload.random.below(2 ** 31))),
+    ),
   );
   // The first failure ends the round.
   const guarded = (work: Promise<void>) => work.finally(() => working.abort());
-  const work = Promise.allSettled(actors.map((actor) => guarded(actor.work(working.signal))));
-  const usage = Promise.allSettled([guarded(watchUsage(world, watching.signal))]);
-  const times = await breakAndRepair(world, fault, holdMs, revocations, working.signal).finally(() => working.abort());
+  const work = Promise.allSettled(drivers.map((driver) => guarded(driver.work(working.signal))));
+  const usage = Promise.allSettled([guarded(watchUsage(workload, watching.signal))]);
+  const times = await breakAndRepair(workload, fault, holdMs, revocations, working.signal).finally(() => working.abort());
   const ended = await work;
   await revocations.stop();
   throwFirst(ended);
-  await retryUnanswered(world);
+  await retryUnanswered(workload);
   watching.abort();
   throwFirst(await usage);
-  const losses = await settle(world);
-  return [...times.unsettled, ...revocations.flaws, ...findBreaches(world, fault, times), ...losses];
+  const losses = await settle(workload);
+  return [...times.unsettled, ...revocations.flaws, ...findBreaches(workload, fault, times), ...losses];
 }
 
-async function breakAndRepair(world: World, fault: Fault, holdMs: number, revocations: RevocationWatch, signal: AbortSignal) {
+async function breakAndRepair(
+  workload: Workload,
+  fault: Fault,
+  holdMs: number,
+  revocations: RevocationWatch,
+  signal: AbortSignal,
+) {
   const startedAt = performance.now();
-  await waitUntilWell(world, startedAt, signal).catch((err: Error) => {
+  await waitUntilWell(workload, startedAt, signal).catch((err: Error) => {
     throw new Violation(`Not all went well before: ${fault.name}: ${err.message}`);
   });
   // At a moment that the seed decides.
-  await pause(world.random.below(500));
+  await pause(workload.random.below(500));
   const brokenAt = performance.now();
   await fault.breakIt();
   await pause(holdMs / 2);
@@ -87,9 +96,9 @@ async function breakAndRepair(world: World, fault: Fault, holdMs: number, revoca
   await pause(holdMs / 2);
   await fault.repair();
   const repairedAt = performance.now();
-  world.note(`** repaired: ${fault.name}`);
+  workload.note(`** repaired: ${fault.name}`);
   await revoking;
-  const unsettled = await waitUntilWell(world, repairedAt, signal).then(
+  const unsettled = await waitUntilWell(workload, repairedAt, signal).then(
     () => [],
     (err: Error) => [`not all goes well again: ${err.message}`],
   );
@@ -97,17 +106,17 @@ async function breakAndRepair(world: World, fault: Fault, holdMs: number, revoca
 }
 
 /** Waits until all is ready, every kind of request succeeded since, and none failed lately. */
-async function waitUntilWell(world: World, since: number, signal: AbortSignal): Promise<void> {
+async function waitUntilWell(workload: Workload, since: number, signal: AbortSignal): Promise<void> {
   const kinds = KINDS.filter((kind) => kind !== 'application');
   const check = async () => {
     if (signal.aborted) return true;
-    const recent = world.samples.filter(({ startedAt }) => startedAt > since);
+    const recent = workload.samples.filter(({ startedAt }) => startedAt > since);
     const failed = recent.filter((sample) => sample.failed && sample.endedAt > performance.now() - WELL_MS);
     const missing = kinds.filter((kind) => !recent.some((sample) => sample.kind === kind && sample.outcome === '200'));
     if (failed.length > 0) throw new Error(failed.map(({ kind, outcome }) => `${kind} ${outcome}`).join(', '));
     if (missing.length > 0) throw new Error(`no successful ${missing}`);
-    if (performance.now() - since < WELL_MS || !world.areListenersConnected()) return false;
-    return world.target.isReady();
+    if (performance.now() - since < WELL_MS || !workload.areListenersConnected()) return false;
+    return workload.target.isReady();
   };
   await eventually(check, { timeoutMs: START_MS_MAX, intervalMs: 50 });
 }

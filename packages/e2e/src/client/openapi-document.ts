@@ -44,7 +44,7 @@ addFormats.default(ajv);
 const documents = new Map<string, Promise<OpenApiDocument>>();
 const compiled = new WeakMap<OpenApiDocument, Map<string, ValidateFunction>>();
 
-export async function readDocument(baseUrl: string): Promise<OpenApiDocument> {
+export async function readOpenApiDocument(baseUrl: string): Promise<OpenApiDocument> {
   return (await (await fetch(`${baseUrl}/openapi.json`)).json()) as OpenApiDocument;
 }
 
@@ -54,12 +54,12 @@ export async function readDocument(baseUrl: string): Promise<OpenApiDocument> {
  *
  * @throws when the response is not as documented
  */
-export async function matchDocument(
+export async function matchOpenApiDocument(
   baseUrl: string,
   { method, path, status }: { method: string; path: string; status: number },
   body: { readonly code?: string; readonly message: string },
 ): Promise<void> {
-  const loading = documents.get(baseUrl) ?? readDocument(baseUrl);
+  const loading = documents.get(baseUrl) ?? readOpenApiDocument(baseUrl);
   documents.set(baseUrl, loading);
   const document = await loading;
   const template = Object.keys(document.paths).find((candidate) =>

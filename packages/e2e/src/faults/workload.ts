@@ -1,10 +1,10 @@
 import { eventually } from '@latchkey/testkit/eventually';
 import { SeededRandom } from '../client/random.ts';
-import { type Account, createAccount } from './ledger.ts';
+import { type Account, createAccount } from './expected-state.ts';
 import { describeOutcome, type FaultRequest, isLost, type Outcome, send, Violation } from './request.ts';
 import type { Target } from './target.ts';
 
-/** Requests by how often an actor sends them, relative to the others. */
+/** Requests by how often an driver sends them, relative to the others. */
 export const STEPS = {
   upload: 46,
   rename: 6,
@@ -43,7 +43,7 @@ export interface SendRules {
 }
 
 /** Accounts of a target, the requests of their clients, and a journal. */
-export class World {
+export class Workload {
   readonly target: Target;
   readonly random: SeededRandom;
   readonly accounts: Account[] = [];

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { readCommandLine } from '@latchkey/embedded/process/processes';
 
 /** Servers whose working folder is in a data folder, as [name, pid]. */
-export function processesOn(dataDir: string): Array<[name: string, pid: number]> {
+export function findServerProcesses(dataDir: string): Array<[name: string, pid: number]> {
   const found = readdirSync('/proc')
     .map(Number)
     .filter((pid) => pid > 0)
@@ -18,7 +18,7 @@ export function processesOn(dataDir: string): Array<[name: string, pid: number]>
 }
 
 /** Direct children of a process that run a service, as [name, pid]. */
-export function serviceProcessesOf(launcherPid: number): Array<[name: string, pid: number]> {
+export function findServiceProcesses(launcherPid: number): Array<[name: string, pid: number]> {
   return readdirSync('/proc')
     .map(Number)
     .filter((pid) => pid > 0)

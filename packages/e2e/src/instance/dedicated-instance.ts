@@ -3,9 +3,9 @@ import { testRedis } from '@latchkey/testkit/redis/redis';
 import { inject } from 'vitest';
 import { Api } from '../client/api.ts';
 import { type Instance, startInstance } from './instance.ts';
-import './provided.ts';
+import './shared-instance.ts';
 
-export interface OwnInstanceOptions {
+export interface DedicatedInstanceOptions {
   readonly env?: NodeJS.ProcessEnv;
   /** Stands in for the servers of the run, such as a proxy before them. */
   readonly databaseUrl?: string;
@@ -13,12 +13,12 @@ export interface OwnInstanceOptions {
 }
 
 /** An instance of a test's own, with a client that has no credential. */
-export interface OwnInstance extends Instance {
+export interface DedicatedInstance extends Instance {
   readonly api: Api;
 }
 
 /** Starts an instance in the shape under test, with its own database and Redis. */
-export async function startOwnInstance(options: OwnInstanceOptions = {}): Promise<OwnInstance> {
+export async function startDedicatedInstance(options: DedicatedInstanceOptions = {}): Promise<DedicatedInstance> {
   const { shape } = inject('latchkeyInstance');
   const database = options.databaseUrl === undefined ? await createEmptyTestDatabase() : undefined;
   const databaseUrl = options.databaseUrl ?? database?.url ?? '';

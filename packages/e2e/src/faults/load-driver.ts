@@ -5,9 +5,9 @@ import { plain, UPLOAD_AVATAR } from '../client/avatars.ts';
 import { PASSWORD } from '../client/caller.ts';
 import { ACTION, TABLE, UPLOAD } from '../client/files.ts';
 import type { SeededRandom } from '../client/random.ts';
-import { type Account, type Entry, idleEntries, isUsable, newName, usableApplications } from './ledger.ts';
+import { type Account, type Entry, idleEntries, isUsable, newName, usableApplications } from './expected-state.ts';
 import { CUTS, type Cut, type FaultRequest, isInDoubt, isLost, type Outcome, Violation } from './request.ts';
-import { type Kind, STEPS, type World } from './world.ts';
+import { type Kind, STEPS, type Workload } from './workload.ts';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -31,15 +31,15 @@ const NEW_ENTRY: Pick<Entry, 'state' | 'busy'> = { state: 'in doubt', busy: true
 
 const get = { method: 'GET', path: '/api/v1/panel/get-applications' };
 
-/** A client of an account: sends random requests and records in the ledger what came of them. */
-export class Actor {
-  readonly #world: World;
+/** A client of an account: sends random requests and records in the expected state what came of them. */
+export class LoadDriver {
+  readonly #workload: Workload;
   readonly #account: Account;
   readonly #random: SeededRandom;
   #cuts: typeof ALL_CUTS = [];
 
-  constructor(world: World, account: Account, random: SeededRandom) {
-    this.#world = world;
+  constructor(workload: Workload, account: Account, random: SeededRandom) {
+    this.#workload = workload;
     this.#account = account;
     this.#random = random;
   }
@@ -67,7 +67,7 @@ export class Actor {
   /** Sends a request, with the account's key unless it has headers. */
   #send(kind: Kind, sent: FaultRequest, refusals: readonly string[] = [], applicationId?: string): Promise<Outcome> {
     const mayBeMissing = () => applicationId !== undefined && !isUsable(this.#account, applicationId);
-    return this.#world.send(
+    return this.#workload.send(
       kind,
       this.#account.name,
       { headers: this.#account.key.headers, ...sent },

@@ -1,12 +1,12 @@
 import { randomInt } from 'node:crypto';
 import { describe, expect, inject, it } from 'vitest';
 import type { SeededRandom } from '../client/random.ts';
+import { runFaults } from './fault-run.ts';
 import { startFleetTarget } from './fleet-target.ts';
-import { playGame } from './game.ts';
 import { startS3Store } from './s3-store.ts';
 import { mountSmallDisk, startStandaloneTarget } from './standalone-target.ts';
 import type { Fault, Target } from './target.ts';
-import '../instance/provided.ts';
+import '../instance/shared-instance.ts';
 
 const { shape } = inject('latchkeyInstance');
 const SEED = Number(process.env.FAULT_SEED ?? randomInt(2 ** 31));
@@ -14,12 +14,16 @@ const TIMEOUT_MS = 900_000;
 
 /** Plays all or the chosen faults, and expects that every promise held. */
 async function expectHeld(starting: Promise<Target>, choose = (all: readonly Fault[], _random: SeededRandom) => all) {
-  const results = await playGame(starting, { seed: SEED, holdMs: 2_500, faults: ({ faults }, random) => choose(faults, random) });
+  const results = await runFaults(starting, {
+    seed: SEED,
+    holdMs: 2_500,
+    faults: ({ faults }, random) => choose(faults, random),
+  });
   expect(Object.keys(results).length).toBeGreaterThan(0);
   expect(Object.entries(results).filter(([, breaches]) => breaches.length > 0)).toEqual([]);
 }
 
-/** R1 to R6, R8, R9 and R13. A failure names its FAULT_SEED, which repeats the game. */
+/** R1 to R6, R8, R9 and R13. A failure names its FAULT_SEED, which repeats the run. */
 describe.runIf(shape === 'standalone')(`one process holds its promises (FAULT_SEED=${SEED})`, () => {
   it('whatever is killed or stopped', () => expectHeld(startStandaloneTarget()), TIMEOUT_MS);
 

@@ -22,7 +22,7 @@ export interface StoreView {
   read(key: string): Promise<Readable | undefined>;
 }
 
-export interface Holdings {
+export interface StoredState {
   readonly rows: readonly Row[];
   /** Accounts by how many avatar images they have. */
   readonly images: ReadonlyMap<string, number>;
@@ -65,7 +65,7 @@ export async function readUsage(database: Client): Promise<Usage[]> {
 }
 
 /** Compares rows and objects, at a time without requests. */
-export async function readHoldings(database: Client, store: StoreView, accountIds: readonly string[]): Promise<Holdings> {
+export async function readStoredState(database: Client, store: StoreView, accountIds: readonly string[]): Promise<StoredState> {
   const { objects, unfinished } = await store.list();
   const { rows } = await database.query<Row>(ROWS);
   const { rows: leftovers } = await database.query<{ text: string }>(LEFTOVERS);

@@ -8,7 +8,7 @@ import { programEnv } from '@latchkey/testkit/program-env';
 const MAIN = `${ROOT}packages/launcher/src/main.ts`;
 
 /** The launcher as a process, as `npm start` runs it. */
-export interface Launched {
+export interface LauncherProcess {
   readonly process: ChildProcess;
   /** Everything it printed so far. */
   output(): string;
@@ -19,7 +19,7 @@ export interface Launched {
 }
 
 /** Runs the launcher with these settings and no others. */
-export function launch(env: NodeJS.ProcessEnv, args: readonly string[] = []): Launched {
+export function startLauncher(env: NodeJS.ProcessEnv, args: readonly string[] = []): LauncherProcess {
   const child = spawn(process.execPath, [MAIN, ...args], {
     env: { ...programEnv(), HOME: process.env.HOME, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
