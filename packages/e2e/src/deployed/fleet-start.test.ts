@@ -82,9 +82,10 @@ it('services start in any order, wait for one another without a restart, and cat
     await eventually(async () => expect(await probes(fleet.process(service))).toEqual([200, 503]), READY);
   await fleet.process('files').kill();
   expect(outcome(await account.remove())).toBe('200');
-  for (const service of ['apps', 'files'] as const) await fleet.process(service).start();
-  // Within moments, where the period of the sweeper is 30 s.
-  await eventually(account.expectGone);
+  const killed = (['apps', 'files'] as const).map((service) => fleet.process(service));
+  await Promise.all(killed.map((one) => one.launch()));
+  for (const one of killed) await eventually(() => one.isReady(), { ...READY, intervalMs: 5 });
+  await eventually(account.expectGone, { timeoutMs: 1_000 });
   for (const one of fleet.processes) await one.ready();
   await expectWorking(fleet);
   expect(ended).toEqual(['apps-1', 'files-1']);
