@@ -42,11 +42,8 @@ describe('the commands of documents, against a running Latchkey,', { timeout: 12
       REALTIME_PORT: String(await findFreePort()),
       AUTH_ATTEMPTS_PER_MINUTE: '1000',
     };
-    const launcher = startLauncher(settings);
-    cleanUps.push(async () => {
-      launcher.signal('SIGTERM');
-      await launcher.exited;
-    });
+    const launcher = await startLauncher(settings);
+    cleanUps.push(launcher.stop);
     base = await launcher.running;
     shell = await openDocumentShell(dir.path, {
       ...settings,

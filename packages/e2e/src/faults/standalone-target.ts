@@ -26,7 +26,7 @@ export async function startStandaloneTarget(own?: OwnStore): Promise<Target> {
   const settings = { ...GENEROUS_LIMITS, ...SETTINGS, HOST: '127.0.0.1', PORT: `${ports[0]}`, REALTIME_PORT: `${ports[1]}` };
   let launcher: LauncherProcess;
   const start = async () => {
-    launcher = startLauncher({ ...settings, DATA_DIR: dir.path, ...own?.env });
+    launcher = await startLauncher({ ...settings, DATA_DIR: dir.path, ...own?.env });
     await launcher.running;
   };
   const restart = async () => {
@@ -34,7 +34,7 @@ export async function startStandaloneTarget(own?: OwnStore): Promise<Target> {
     await start();
   };
   const kill = (victim: string) => {
-    const all: Array<[string, number]> = [['launcher', launcher.process.pid ?? 0], ...findServerProcesses(dir.path)];
+    const all: Array<[string, number]> = [['launcher', launcher.pid], ...findServerProcesses(dir.path)];
     for (const [name, pid] of all) if (victim === 'everything' || name === victim) process.kill(pid, 'SIGKILL');
   };
   const killed = (victim: string, repair: () => unknown): Fault => {
@@ -72,8 +72,7 @@ export async function startStandaloneTarget(own?: OwnStore): Promise<Target> {
     },
     output: () => launcher.output(),
     async stop() {
-      launcher.signal('SIGTERM');
-      await launcher.exited;
+      await launcher.stop();
       await eventually(() => findServerProcesses(dir.path).length === 0, { timeoutMs: 60_000, intervalMs: 50 });
       await dir.remove();
       await own?.stop();

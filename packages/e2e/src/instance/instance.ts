@@ -1,12 +1,9 @@
-import { chmod, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findFreePort } from '@latchkey/embedded/process/free-port';
-import { runServer, type ServerProcess } from '@latchkey/embedded/process/server-process';
-import { ROOT } from '@latchkey/launcher/program';
 import type { Shape } from '@latchkey/launcher/settings';
 import { eventually } from '@latchkey/testkit/eventually';
-import { programEnv } from '@latchkey/testkit/program-env';
+import { createDataDir, startLauncher } from './launcher-process.ts';
 
 export type { Shape } from '@latchkey/launcher/settings';
 
@@ -22,6 +19,8 @@ export const GENEROUS_LIMITS = {
 
 /** Credential of calls between the services of test instances. */
 export const SERVICE_CREDENTIAL = 'a-credential-of-the-end-to-end-tests';
+
+const READY = { timeoutMs: 30_000, intervalMs: 25 };
 
 /** Servers and settings of an instance. */
 export interface InstanceOptions {
@@ -53,82 +52,44 @@ export interface Instance {
   stop(): Promise<void>;
 }
 
-const MAIN = `${ROOT}packages/launcher/src/main.ts`;
-/** Several instances and a fleet start at the same time. */
-const START_TIMEOUT_MS = 100_000;
-const STOP_TIMEOUT_MS = 45_000;
-
 /** Starts an instance and waits until it is ready. The caller stops it. */
-export async function startInstance(options: InstanceOptions): Promise<Instance> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'latchkey-e2e-'));
-  await chmod(dataDir, 0o711);
-  const port = await findFreePort();
-  const realtimePort = await findFreePort();
-  const process = await launch(options, dataDir, { PORT: String(port), REALTIME_PORT: String(realtimePort) });
+export async function startInstance({ shape, databaseUrl, redisUrl, env }: InstanceOptions): Promise<Instance> {
+  const dir = await createDataDir();
+  const [port, realtimePort] = [await findFreePort(), await findFreePort()];
   const baseUrl = `http://127.0.0.1:${port}`;
-  let ended = false;
-  const exited = process.exited.then(({ code }) => {
-    ended = true;
-    return code;
-  });
+  const settings = {
+    ...GENEROUS_LIMITS,
+    SERVICE_CREDENTIALS: SERVICE_CREDENTIAL,
+    HOST: '127.0.0.1',
+    PORT: String(port),
+    REALTIME_PORT: String(realtimePort),
+    DATA_DIR: dir.path,
+    DATABASE_URL: databaseUrl,
+    REDIS_URL: redisUrl,
+    ...env,
+  };
+  const launcher = await startLauncher(settings, shape === 'deployed' ? ['--deployed'] : [], dir.path);
   const stop = async () => {
-    await process.stop();
-    await rm(dataDir, { recursive: true, force: true, maxRetries: 10 });
+    await launcher.stop();
+    await dir.remove();
   };
   try {
-    await eventually(async () => ended || (await isReady(process, baseUrl)), { timeoutMs: START_TIMEOUT_MS, intervalMs: 25 });
-    if (ended) throw new Error(`Latchkey did not start:\n${process.recentLines().join('\n')}`);
+    await launcher.running;
+    await eventually(async () => (await fetch(`${baseUrl}/readyz`, { signal: AbortSignal.timeout(2_000) })).ok, READY);
   } catch (err) {
     await stop();
     throw err;
   }
   return {
-    shape: options.shape,
-    baseUrl,
-    port,
+    ...{ shape, baseUrl, port, stop },
     realtimeUrl: `ws://127.0.0.1:${realtimePort}/api/v1/realtime`,
-    pid: process.pid,
-    exited,
-    logDir: join(dataDir, 'logs'),
-    objectsDir: join(dataDir, 'files'),
-    filesUrl: /^ *files .*Connect (\S+)$/m.exec(process.recentLines().join('\n'))?.[1],
-    metricsUrls: process.recentLines().flatMap((line) => /^ *Metrics +(\S+)/.exec(line)?.[1] ?? []),
-    stop,
+    pid: launcher.pid,
+    exited: launcher.exited.then(({ code }) => code),
+    logDir: join(dir.path, 'logs'),
+    objectsDir: join(dir.path, 'files'),
+    filesUrl: /^ *files .*Connect (\S+)$/m.exec(launcher.output())?.[1],
+    metricsUrls: [...launcher.output().matchAll(/^ *Metrics +(\S+)/gm)].map(([, url = '']) => url),
   };
-}
-
-/** True if the launcher reports a complete start, and every service answers. */
-async function isReady({ recentLines }: ServerProcess, baseUrl: string): Promise<boolean> {
-  if (!recentLines().includes('Ctrl-C stops it.')) return false;
-  return (await fetch(`${baseUrl}/readyz`, { signal: AbortSignal.timeout(2_000) })).ok;
-}
-
-function launch(
-  { shape, databaseUrl, redisUrl, env }: InstanceOptions,
-  dataDir: string,
-  ports: NodeJS.ProcessEnv,
-): Promise<ServerProcess> {
-  return runServer({
-    command: process.execPath,
-    args: [MAIN, ...(shape === 'deployed' ? ['--deployed'] : [])],
-    cwd: dataDir,
-    env: {
-      ...programEnv(),
-      ...GENEROUS_LIMITS,
-      SERVICE_CREDENTIALS: SERVICE_CREDENTIAL,
-      HOST: '127.0.0.1',
-      ...ports,
-      DATA_DIR: dataDir,
-      DATABASE_URL: databaseUrl,
-      REDIS_URL: redisUrl,
-      ...env,
-    },
-    stopSteps: [
-      ['SIGTERM', STOP_TIMEOUT_MS],
-      ['SIGKILL', 5_000],
-    ],
-    removeDirWhenOrphaned: dataDir,
-  });
 }
 
 /** Lines of all logs with the text. They are written twice a second: use `eventually`. */

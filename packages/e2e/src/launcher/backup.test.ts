@@ -53,7 +53,7 @@ async function readRows(dataDir: string): Promise<string[]> {
 it('a backup of a running Latchkey restores to one moment, and is the only one that runs', { timeout: 120_000 }, async () => {
   const [source, path, restored] = [join(dir, 'source'), join(dir, 'backup.tar'), join(dir, 'restored')];
   const env = { DATA_DIR: source, PORT: '0', REALTIME_PORT: '0', HOST: '127.0.0.1', ...GENEROUS_LIMITS };
-  const launcher = startLauncher(env);
+  const launcher = await startLauncher(env);
   const { session } = await signUp(new Api(await launcher.running));
   const app = await createApplication(session);
   await upload(session, app, 'kept');
@@ -68,8 +68,7 @@ it('a backup of a running Latchkey restores to one moment, and is the only one t
   await another;
   traffic.abort();
   await changing;
-  launcher.signal('SIGTERM');
-  await launcher.exited;
+  await launcher.stop();
   expect(await readdir(join(source, 'files'))).toEqual(['objects', 'tmp']);
   expect((await stat(path)).mode & 0o777).toBe(0o600);
 

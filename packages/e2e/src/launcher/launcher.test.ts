@@ -23,8 +23,8 @@ const APPLICATIONS = '/api/v1/panel/get-applications';
 describe.runIf(process.platform === 'linux')('the launcher', { timeout: 120_000 }, () => {
   let dir: Awaited<ReturnType<typeof createDataDir>>;
   let launchers: LauncherProcess[];
-  const start = (env: NodeJS.ProcessEnv = {}, ...args: string[]) => {
-    const one = startLauncher({ DATA_DIR: dir.path, PORT: '0', REALTIME_PORT: '0', ...env }, args);
+  const start = async (env: NodeJS.ProcessEnv = {}, ...args: string[]) => {
+    const one = await startLauncher({ DATA_DIR: dir.path, PORT: '0', REALTIME_PORT: '0', ...env }, args);
     launchers.push(one);
     return one;
   };
@@ -40,8 +40,7 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 120_000 
     launchers = [];
   });
   afterEach(async () => {
-    for (const one of launchers) one.signal('SIGTERM');
-    await Promise.all(launchers.map((one) => one.exited));
+    await Promise.all(launchers.map((one) => one.stop()));
     await eventually(() => findServerProcesses(dir.path).length === 0, PATIENCE);
     await dir.remove();
   });
@@ -58,7 +57,7 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 120_000 
     eventually(() => new RegExp(`${name.source} runs again`).test(one.output()), PATIENCE);
 
   it('restarts killed servers, also on a full disk, and recovers after a kill of all', async () => {
-    const first = start({ SIGNUP: 'closed', LOG_LEVEL: 'trace' });
+    const first = await start({ SIGNUP: 'closed', LOG_LEVEL: 'trace' });
     const { owner, api, readStatus } = await openCaller(first);
     expect(first.output().match(/SIGNUP is not a setting and has no effect. Did you mean SIGN_UP\?/g)).toHaveLength(1);
     const running = new Map(findServerProcesses(dir.path));
@@ -77,7 +76,7 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 120_000 
     first.signal('SIGKILL');
     await first.exited;
     const fullAgain = await fillDisk();
-    const second = start();
+    const second = await start();
     await eventually(() => expect(second.output()).toMatch(DISK_FULL), PATIENCE);
     await rm(fullAgain);
     const again = new Api(await second.running, api.headers);
@@ -86,15 +85,15 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 120_000 
   });
 
   it('restarts a killed service, and stops services in order', async () => {
-    const one = start({}, '--deployed');
+    const one = await start({}, '--deployed');
     const { api, readStatus } = await openCaller(one);
-    const services = new Map(findServiceProcesses(one.process.pid ?? 0));
+    const services = new Map(findServiceProcesses(one.pid));
     expect([...services.keys()].sort()).toEqual(['apps', 'files', 'gateway', 'identity', 'realtime']);
     process.kill(services.get('apps') ?? 0, 'SIGKILL');
     await runsAgain(one, /The service apps/);
     await eventually(async () => expect(await readStatus()).toBe(200), PATIENCE);
     await expectOrderedStop(one, api);
-    expect(findServiceProcesses(one.process.pid ?? 0)).toEqual([]);
+    expect(findServiceProcesses(one.pid)).toEqual([]);
   });
 
   /** Secrets are readable by their owner only, and neither in the log nor in the output. */
@@ -122,16 +121,16 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 120_000 
     one.signal('SIGTERM');
     const [code] = await closed;
     expect([code, (await api.get(APPLICATIONS)).status]).toEqual([1001, 200]);
-    expect(await one.exited).toEqual({ code: 0, signal: null });
+    expect(await one.exited).toMatchObject({ code: 0, signal: null });
     silent.terminate();
     expect(findServerProcesses(dir.path)).toEqual([]);
   }
 
   it('stops an unfinished start on request', async () => {
-    const one = start();
+    const one = await start();
     await eventually(() => findServerProcesses(dir.path).length > 0, PATIENCE);
     one.signal('SIGINT');
-    expect(await one.exited).toEqual({ code: 0, signal: null });
+    expect(await one.exited).toMatchObject({ code: 0, signal: null });
     expect(findServerProcesses(dir.path)).toEqual([]);
   });
 
