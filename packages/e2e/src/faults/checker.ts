@@ -126,7 +126,7 @@ async function retry(workload: Workload, { name, key }: Account, entry: Entry, b
 const mayWait = (outcome: Outcome): boolean =>
   !isLost(outcome) && (outcome.code === 'rate_limit_reached' || outcome.status === 503);
 
-/** Waits until rows and objects agree; compares them with the expected state, and events (R1-R3, R6). */
+/** Waits until rows and objects agree, then compares files and events (R1-R3, R6). */
 export async function settle(workload: Workload): Promise<string[]> {
   const { target, accounts } = workload;
   for (const account of accounts) await resolveApplications(account);
@@ -164,7 +164,7 @@ async function resolveApplications({ key, applications }: Account): Promise<void
   }
 }
 
-/** Compares an account's files with its expected state, and resolves what was in doubt. */
+/** Compares an account's files with the expected state, and resolves those in doubt. */
 function checkFiles(account: Account, { rows }: StoredState): void {
   const unclaimed = new Set(rows.filter(({ accountId }) => accountId === account.owner.accountId));
   for (const entry of account.entries) {

@@ -12,7 +12,7 @@ import { KINDS, SESSIONS, START_MS_MAX, Workload } from './workload.ts';
 const WELL_MS = 2_000;
 
 /**
- * Plays faults one after the other on a target, which is stopped at the end.
+ * Injects faults into a target one after the other. The target is stopped at the end.
  *
  * @returns the breaches by fault
  * @throws with the seed and the journal when something is lost
@@ -61,7 +61,7 @@ async function runFault(workload: Workload, fault: Fault, holdMs: number): Promi
       () => new LoadDriver(workload, account, new SeededRandom(workload.random.below(2 ** 31))),
     ),
   );
-  // The first failure ends the round.
+  // The first failure ends the run of this fault.
   const guarded = (work: Promise<void>) => work.finally(() => working.abort());
   const work = Promise.allSettled(drivers.map((driver) => guarded(driver.work(working.signal))));
   const usage = Promise.allSettled([guarded(watchUsage(workload, watching.signal))]);

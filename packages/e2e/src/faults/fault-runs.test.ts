@@ -12,7 +12,7 @@ const { shape } = inject('latchkeyInstance');
 const SEED = Number(process.env.FAULT_SEED ?? randomInt(2 ** 31));
 const TIMEOUT_MS = 900_000;
 
-/** Plays all or the chosen faults, and expects that every promise held. */
+/** Injects all or the chosen faults, and expects that every promise held. */
 async function expectHeld(starting: Promise<Target>, choose = (all: readonly Fault[], _random: SeededRandom) => all) {
   const results = await runFaults(starting, {
     seed: SEED,
@@ -40,7 +40,7 @@ describe.runIf(shape === 'standalone')(`one process holds its promises (FAULT_SE
   });
 });
 
-/** R5, R6, R8, R9 and R11. `npm run test:faults fleet` plays every fault of every process. */
+/** R5, R6, R8, R9 and R11. `npm run test:faults fleet` injects every fault of every process. */
 describe.runIf(shape === 'deployed')(`two processes of each service hold their promises (FAULT_SEED=${SEED})`, () => {
   it(
     'whatever breaks',

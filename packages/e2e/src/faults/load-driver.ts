@@ -31,7 +31,7 @@ const NEW_ENTRY: Pick<Entry, 'state' | 'busy'> = { state: 'in doubt', busy: true
 
 const get = { method: 'GET', path: '/api/v1/panel/get-applications' };
 
-/** A client of an account: sends random requests and records in the expected state what came of them. */
+/** Client of an account: sends random requests and records their results in the expected state. */
 export class LoadDriver {
   readonly #workload: Workload;
   readonly #account: Account;

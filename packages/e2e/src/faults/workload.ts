@@ -4,7 +4,7 @@ import { type Account, createAccount } from './expected-state.ts';
 import { describeOutcome, type FaultRequest, isLost, type Outcome, send, Violation } from './request.ts';
 import type { Target } from './target.ts';
 
-/** Requests by how often an driver sends them, relative to the others. */
+/** Requests by how often a load driver sends them, relative to the others. */
 export const STEPS = {
   upload: 46,
   rename: 6,

@@ -13,7 +13,7 @@ const STOP_TIMEOUT_MS = 45_000;
 export interface LauncherProcess extends ServerProcess {
   /** Everything it printed so far. */
   output(): string;
-  /** Resolves with its base URL once it says that it is running, and rejects when it ends before. */
+  /** Resolves with the base URL once Latchkey runs, and rejects when it ends before. */
   readonly running: Promise<string>;
   signal(signal: NodeJS.Signals): void;
 }
