@@ -35,7 +35,7 @@ export async function verifyOwner(ctx: ActingContext, accountId: string, proof: 
  * Runs a transaction for what a session alone must not do, such as linking. An account without a
  * password needs a session opened within 10 minutes, also where it has a second factor, which an
  * intruder with a session could have turned on.
- * @throws `account_not_found`, `session_invalid`, `oidc_session_too_old`, `oidc_password_wrong`,
+ * @throws `account_not_found`, `session_invalid`, `oidc_session_too_old`, `owner_password_wrong`,
  * and what {@link runAsOwner} throws
  */
 export async function runAsVerifiedOwner<T>(
@@ -45,7 +45,7 @@ export async function runAsVerifiedOwner<T>(
 ): Promise<T> {
   const account = await getAccount(ctx, proof.accountId);
   await requireFreshSession(ctx, account, proof.sessionId);
-  return runAsOwner(ctx, account, proof, errors.oidc_password_wrong, run);
+  return runAsOwner(ctx, account, proof, errors.owner_password_wrong, run);
 }
 
 /**

@@ -105,7 +105,7 @@ test('linking and unlinking need the password and a code of the second factor, a
     expect(await ask({})).toBe('two_factor_required');
     expect(await ask({ password: '' })).toBe('password_missing');
     expect(await ask({ code: wrongCode() })).toBe('two_factor_code_invalid');
-    expect(await ask({ password: 'wrong', code: '1' })).toBe('oidc_password_wrong');
+    expect(await ask({ password: 'wrong', code: '1' })).toBe('owner_password_wrong');
   }
   expect(await unlink({ code: wrongCode() })).toBe('two_factor_code_invalid');
   for (const ask of [startOwn, unlink]) expect(await ask({ code: code() })).toBe('two_factor_attempts_reached');

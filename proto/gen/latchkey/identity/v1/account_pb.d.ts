@@ -831,6 +831,13 @@ export enum AccountError {
   AVATAR_INVALID = 8,
 
   /**
+   * The password is wrong, at a change that verifies the owner.
+   *
+   * @generated from enum value: ACCOUNT_ERROR_OWNER_PASSWORD_WRONG = 9;
+   */
+  OWNER_PASSWORD_WRONG = 9,
+
+  /**
    * The account has no such session.
    *
    * @generated from enum value: ACCOUNT_ERROR_SESSION_NOT_FOUND = 20;

@@ -594,9 +594,10 @@ export enum OidcError {
   OIDC_SIGNED_IN_ALREADY = 8,
 
   /**
-   * The password is wrong. Other changes that verify the owner fail with this reason too.
+   * The password is wrong. No method fails with this reason: see ACCOUNT_ERROR_OWNER_PASSWORD_WRONG.
    *
-   * @generated from enum value: OIDC_ERROR_OIDC_PASSWORD_WRONG = 9;
+   * @generated from enum value: OIDC_ERROR_OIDC_PASSWORD_WRONG = 9 [deprecated = true];
+   * @deprecated
    */
   OIDC_PASSWORD_WRONG = 9,
 
