@@ -10,7 +10,7 @@ import type { QueryExecutorProvider } from 'kysely';
 import { ACTOR_HEADER } from './actor.ts';
 import { insertResult, lockCall } from './idempotency.store.ts';
 
-/** Metadata of calls that change something: a key of the caller (decisions 15). */
+/** Metadata of calls that change something: a key of the caller (ADR 21). */
 export const IDEMPOTENCY_KEY_HEADER = 'idempotency-key';
 
 /**
@@ -74,7 +74,7 @@ export interface IdempotencyOptions {
 }
 
 /**
- * Has the transactions of calls with a key keep their results, and replay them (decisions 15). The
+ * Has the transactions of calls with a key keep their results, and replay them (ADR 21). The
  * calls of one account and route share keys.
  */
 export function withIdempotency({ service, impl }: RpcRoute, options: IdempotencyOptions): RpcRoute {

@@ -15,7 +15,7 @@ export function rpcRoute<S extends DescService>(service: S, impl: ServiceImpl<S>
 /** Header that carries the request id from the gateway through every service. */
 export const REQUEST_ID_HEADER = 'x-request-id';
 
-/** Response header of a call whose result is that of an earlier one (decisions 15). */
+/** Response header of a call whose result is that of an earlier one (ADR 21). */
 export const REPLAYED_HEADER = 'idempotency-replayed';
 
 /** Header that makes a call part of its caller's trace (W3C Trace Context). */

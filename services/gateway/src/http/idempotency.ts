@@ -19,7 +19,7 @@ export const idempotencyHeaders = z.object({
     }),
 });
 
-/** True if requests of a route may carry an idempotency key (decisions 15). Avatars ignore it. */
+/** True if requests of a route may carry an idempotency key (ADR 21). Avatars ignore it. */
 export const takesIdempotencyKey = ({ method, url }: Pick<Route, 'method' | 'url'>) =>
   isStateChanging(method) && url.startsWith('/api/v1/panel/') && !url.endsWith('avatar');
 
