@@ -34,7 +34,7 @@ function readEventData(): object {
 
 /** Without what makes no type, or the same one for every operation: that is most of the lines. */
 function pruneDocument(document: object): OpenAPI3 {
-  const isNoise = (name: string) => /^(examples|headers|[345]\d\d|externalValue)$/.test(name);
+  const isNoise = (name: string) => /^(examples|headers|[345]\d\d)$/.test(name);
   return JSON.parse(JSON.stringify(document, (name, value) => (isNoise(name) ? undefined : value)));
 }
 

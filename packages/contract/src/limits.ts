@@ -1,6 +1,9 @@
 /** Rows on a page of the files table. */
 export const FILES_PAGE_SIZE = 10;
 
+/** Rows on a page of the applications. */
+export const APPLICATIONS_PAGE_SIZE = 50;
+
 /** Entries on a page of the audit log. */
 export const AUDIT_PAGE_SIZE = { max: 100, default: 50 } as const;
 

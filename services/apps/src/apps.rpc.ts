@@ -1,7 +1,7 @@
 import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import { actingFor } from '@latchkey/audit/actor';
-import { type ApplicationService, RuntimeKeyType } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { type ApplicationService, RuntimeKeyType, SummaryOrder } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import * as application from './application/application.ts';
 import * as licenseLevels from './application/license-levels.ts';
 import type { AppsContext } from './context.ts';
@@ -25,6 +25,18 @@ export function appsRpc(ctx: AppsContext): ServiceImpl<typeof ApplicationService
         runtimeKeys: { socketKey, httpKey, updatedAt: timestampFromDate(keysUpdatedAt) },
       }));
       return { applications: messages, nextPageToken };
+    },
+    async listApplicationSummaries(request) {
+      const { accountId, filter, order, ranks: given } = request;
+      const ranks = given.map(({ applicationId: id, rank }) => ({ id, rank }));
+      const page = { ...request, ranks, order: ORDERS[order] ?? 'name' };
+      const { summaries, total } = await application.listSummaries(ctx, accountId, filter?.applicationIds, page);
+      const messages = summaries.map(({ status, changed_at, ...summary }) => ({
+        ...summary,
+        status: setting.toStatus(status),
+        updatedAt: timestampFromDate(changed_at),
+      }));
+      return { summaries: messages, total };
     },
     async getApplicationUsage({ accountId }) {
       const { count, countMax } = await application.getApplicationUsage(ctx, accountId);
@@ -82,6 +94,15 @@ export function appsRpc(ctx: AppsContext): ServiceImpl<typeof ApplicationService
     },
   };
 }
+
+const ORDERS = {
+  [SummaryOrder.UNSPECIFIED]: 'name',
+  [SummaryOrder.NAME]: 'name',
+  [SummaryOrder.STATUS]: 'status',
+  [SummaryOrder.VERSION]: 'version',
+  [SummaryOrder.UPDATED_AT]: 'updatedAt',
+  [SummaryOrder.RANK]: 'rank',
+} as const;
 
 function toKeyType(type: RuntimeKeyType) {
   if (type === RuntimeKeyType.SOCKET) return 'socketKey';

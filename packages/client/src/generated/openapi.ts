@@ -67,6 +67,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/panel/list-applications": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List applications for people
+         * @description A page of 50 applications with status, version, files and storage, without keys; for a restricted key, only those it may use. A page past the end is empty.
+         *
+         *     Needs the scope `applications:read`, or a dashboard session.
+         */
+        get: operations["listApplicationsPage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/panel/get-application-settings": {
         parameters: {
             query?: never;
@@ -989,6 +1011,22 @@ export interface components {
             /** Format: date-time */
             updatedAt: string;
         };
+        ApplicationListItem: {
+            /**
+             * Format: uuid
+             * @description Application id.
+             */
+            id: string;
+            name: string;
+            /** @enum {string} */
+            status: "online" | "paused";
+            version: string;
+            files: number;
+            /** @description Charged storage of its files, in MiB. */
+            storedMiB: number;
+            /** Format: date-time */
+            updatedAt: string;
+        };
         ApplicationSettings: {
             applicationLicenseRequiresClientId: boolean;
             applicationUserRequiresClientId: boolean;
@@ -1146,6 +1184,8 @@ export interface components {
             uploadedFilesCount: components["schemas"]["AccountLimit"];
             createdApplicationsCount: components["schemas"]["AccountLimit"];
             apiKeyCount: components["schemas"]["AccountLimit"];
+            /** @description Largest file, in MiB. */
+            fileSizeMiB: number;
         };
         AccountLimit: {
             currentValue: number;
@@ -1346,6 +1386,40 @@ export interface operations {
                         success: true;
                         /** @description What was done, in words: always one of the examples. */
                         message: string;
+                    };
+                };
+            };
+        };
+    };
+    listApplicationsPage: {
+        parameters: {
+            query?: {
+                /** @description Page number, 1 by default. A page after the last one is empty. */
+                page?: number;
+                /** @description Text that names contain, without regard to case. */
+                search?: string;
+                /** @description `-` for descending. Applications that are equal follow by creation. */
+                sort?: "name" | "-name" | "status" | "-status" | "version" | "-version" | "files" | "-files" | "storage" | "-storage" | "updatedAt" | "-updatedAt";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                        data: components["schemas"]["ApplicationListItem"][];
+                        totalPages: number;
                     };
                 };
             };

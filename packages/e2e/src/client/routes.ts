@@ -45,6 +45,7 @@ const deletion = (fileId: string) => ({ body: { action: 'delete_file', fileId } 
 /** Routes that accept a management key (specification 4). */
 export const KEY_ROUTES: readonly RouteCase[] = [
   route(`GET ${PANEL}/get-applications`, undefined, 'applications:read'),
+  route(`GET ${PANEL}/list-applications`, undefined, 'applications:read'),
   route(`POST ${PANEL}/create-application`, () => ({ name: 'An application' }), 'applications:create'),
   onApplication('POST create-application-license-levels', 'applications:update', () => ({ body: { levels: ['Basic', 'Pro'] } })),
   onApplication('GET get-application-license-levels', 'applications:read'),

@@ -92,8 +92,10 @@ describe('the OpenAPI document', () => {
       for (const { name: parameter, required = false, example, schema } of parameters)
         expect(required ? example : schema.examples?.[0], `${name} ${parameter}`).toBeDefined();
       for (const [type, { schema, examples = {} }] of Object.entries(requestBody?.content ?? {})) {
-        expect(examples, name).not.toEqual({});
+        // Generators reject a `data:` URL as an example of bytes.
+        expect(JSON.stringify(examples), name).not.toContain('externalValue');
         if (type !== 'application/json') continue;
+        expect(examples, name).not.toEqual({});
         const validate = ajv.compile({ ...schema, components: document.components });
         for (const { value } of Object.values(examples))
           expect([name, validate(value), validate.errors]).toEqual([name, true, null]);

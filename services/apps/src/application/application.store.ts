@@ -46,6 +46,54 @@ export async function selectApplications(
   return rows;
 }
 
+const ORDERS = {
+  name: sql`lower(name)`,
+  status: sql`status`,
+  version: sql`version`,
+  updatedAt: sql`changed_at`,
+  rank: sql`coalesce(ranked.rank, 0)`,
+};
+
+export interface SummaryPage {
+  readonly ids: readonly string[] | undefined;
+  readonly search: string;
+  readonly order: keyof typeof ORDERS;
+  readonly descending: boolean;
+  readonly ranks: ReadonlyArray<{ readonly id: string; readonly rank: bigint }>;
+  readonly offset: number;
+  readonly limit: number;
+}
+
+interface SummaryRow {
+  /** Applications on all pages. The columns are null on a page past the end. */
+  readonly total: number;
+  readonly id: string | null;
+  readonly name: string;
+  readonly status: SettingsRow['status'];
+  readonly version: string;
+  readonly changed_at: Date;
+}
+
+/** A page of an account's applications for people, with the number of all. At least one row. */
+export async function selectSummaries(db: Kysely<AppsDatabase>, accountId: string, page: SummaryPage): Promise<SummaryRow[]> {
+  const isGiven = page.ids ? sql`and ${isOneOf(page.ids)}` : sql``;
+  const isFound = page.search === '' ? sql`` : sql`and strpos(lower(name), lower(${page.search}::text)) > 0`;
+  const direction = page.descending ? sql`desc` : sql`asc`;
+  const ranked = sql`left join unnest(${page.ranks.map(({ id }) => id)}::uuid[], ${page.ranks.map(({ rank }) => `${rank}`)}::bigint[])
+      as ranked (application_id, rank) on ranked.application_id = found.id`;
+  const { rows } = await sql<SummaryRow>`
+    with found as (
+      select id, name, status, version, created_at, coalesce(updated_at, created_at) as changed_at
+      from application where account_id = ${accountId} ${isGiven} ${isFound}
+    )
+    select counted.total, shown.* from (select count(*)::int as total from found) counted
+    left join lateral (
+      select id, name, status, version, changed_at from found ${page.order === 'rank' ? ranked : sql``}
+      order by ${ORDERS[page.order]} ${direction}, created_at, id limit ${page.limit} offset ${page.offset}
+    ) shown on true`.execute(db);
+  return rows;
+}
+
 /** One parameter for any number of ids: a statement has 65,535 parameters at most. */
 const isOneOf = (ids: readonly string[]) => sql<boolean>`id = any(${ids}::uuid[])`;
 
@@ -86,7 +134,11 @@ export async function lockApplication(
 }
 
 export async function updateApplication(tx: Kysely<AppsDatabase>, id: string, changes: Updateable<ApplicationTable>) {
-  await tx.updateTable('application').set(changes).where('id', '=', id).execute();
+  await tx
+    .updateTable('application')
+    .set({ ...changes, updated_at: sql`now()` })
+    .where('id', '=', id)
+    .execute();
 }
 
 export async function removeApplication(tx: Kysely<AppsDatabase>, id: string): Promise<void> {

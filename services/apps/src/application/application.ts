@@ -1,6 +1,6 @@
 import type { Acting } from '@latchkey/audit/actor';
 import { runTransaction } from '@latchkey/audit/transaction';
-import { APPLICATION_NAME } from '@latchkey/contract/lengths';
+import { APPLICATION_NAME, SEARCH_PARAMS_LENGTH_MAX } from '@latchkey/contract/lengths';
 import { DomainError } from '@latchkey/kit/errors/errors';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import { hasLength, withoutInvisible } from '@latchkey/kit/validation/text';
@@ -8,7 +8,7 @@ import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import * as store from './application.store.ts';
 import { type ApplicationRef, changeApplication, recordChange } from './change-application.ts';
-import { parsePage } from './page.ts';
+import { parsePage, parsePageSize } from './page.ts';
 
 /**
  * Creates an application with the defaults of the schema.
@@ -84,6 +84,35 @@ export async function listApplications(
     keysUpdatedAt: new Date(row.keys_updated_ms),
   }));
   return { applications, nextPageToken };
+}
+
+export type SummaryRequest = Pick<store.SummaryPage, 'search' | 'order' | 'descending' | 'ranks'> & {
+  /** From 1. */
+  readonly page: number;
+  readonly pageSize: number;
+};
+
+/**
+ * A numbered page of applications for people. Past the end it is empty.
+ *
+ * @param applicationTexts only these, or all when undefined
+ * @throws `account_id_invalid`, `page_token_invalid` for a page, a search or ranks out of bounds
+ */
+export async function listSummaries(
+  ctx: AppsContext,
+  accountText: string,
+  applicationTexts: readonly string[] | undefined,
+  request: SummaryRequest,
+) {
+  const accountId = parseAccountId(accountText);
+  const { page, pageSize, search, ranks } = request;
+  const limit = parsePageSize(pageSize);
+  const isValid = Number.isInteger(page) && page >= 1 && hasLength(search, 0, SEARCH_PARAMS_LENGTH_MAX);
+  if (!isValid || !ranks.every(({ id }) => parseId(id))) throw errors.page_token_invalid();
+  const ids = applicationTexts && parseIds(applicationTexts);
+  const rows = await store.selectSummaries(ctx.db, accountId, { ...request, ids, limit, offset: (page - 1) * limit });
+  const summaries = rows.flatMap(({ id, ...row }) => (id === null ? [] : [{ ...row, id }]));
+  return { summaries, total: rows[0]?.total ?? 0 };
 }
 
 /** The ids that are applications of the account. Throws `account_id_invalid`. */

@@ -27,6 +27,8 @@ export interface ApplicationTable extends SettingColumns {
   /** `sequence` of the newest event for live clients. */
   last_sequence: ColumnType<string, number | undefined, number>;
   created_at: Date;
+  /** Time of the last change; null before the first. */
+  updated_at: ColumnType<Date | null, never, unknown>;
 }
 
 /** A row of the event log. Rows outlive their application. */

@@ -62,9 +62,11 @@ export async function getSettings(ctx: AppsContext, ref: ApplicationRef): Promis
 
 export function toSettingsMessage(row: SettingsRow): MessageInitShape<typeof ApplicationSettingsSchema> {
   const fields = ApplicationSettingsSchema.fields.map(({ localName, name }) => [localName, row[name as keyof SettingsRow]]);
-  const status = row.status === 'paused' ? ApplicationStatus.PAUSED : ApplicationStatus.ONLINE;
-  return { ...Object.fromEntries(fields), status };
+  return { ...Object.fromEntries(fields), status: toStatus(row.status) };
 }
+
+export const toStatus = (status: SettingsRow['status']) =>
+  status === 'paused' ? ApplicationStatus.PAUSED : ApplicationStatus.ONLINE;
 
 /**
  * Sets one setting, with its event in the same transaction. The current value changes nothing and

@@ -45,13 +45,10 @@ function toParameters(schema: z.ZodType | undefined, where: 'path' | 'query' | '
 }
 
 function toRequestBody({ body, bytesBody, examples = {} }: Route, schemas: SchemaCollection): object | undefined {
-  const media = { examples: mapValues(examples, toExample) };
+  const media = { examples: mapValues(examples, (value) => ({ value })) };
   if (bytesBody) return { required: true, content: { [BYTES_MEDIA_TYPE]: { schema: BYTES, ...media } } };
   return body && { required: true, content: { 'application/json': { schema: schemas.add(body, 'input'), ...media } } };
 }
-
-/** Bytes that JSON cannot hold are in a `data:` URL. */
-const toExample = (value: unknown) => (value instanceof URL ? { externalValue: value.href } : { value });
 
 function successResponses(route: Route, schemas: SchemaCollection): Record<string, object> {
   const { bytesResponse, redirects, successHeaders } = route;

@@ -5,7 +5,15 @@ import { toKey, useTestGateway } from '../testing/test-gateway.ts';
 let isAway = false;
 const gateway = useTestGateway({
   authentication: { authenticate: async () => toKey(['account:read']) },
-  files: { getStorageUsage: async () => ({ chargedMib: 3n, chargedMibMax: 1_024n, fileCount: 2n, fileCountMax: 100n }) },
+  files: {
+    getStorageUsage: async () => ({
+      chargedMib: 3n,
+      chargedMibMax: 1_024n,
+      fileCount: 2n,
+      fileCountMax: 100n,
+      fileSizeMibMax: 150n,
+    }),
+  },
   applications: { getApplicationUsage: async () => ({ applicationCount: 5n }) },
   apiKeys: {
     getApiKeyUsage: async () => {
@@ -23,6 +31,7 @@ it('the limits of an account are those of each service, with null for unlimited,
     uploadedFilesCount: { currentValue: 2, maxValue: 100 },
     createdApplicationsCount: { currentValue: 5, maxValue: null },
     apiKeyCount: { currentValue: 1, maxValue: 0 },
+    fileSizeMiB: 150,
   });
   isAway = true;
   expect((await get()).outcome).toBe('503 INTERNAL_ERROR');

@@ -29,6 +29,7 @@ export const accountLimitsRoutes = ({ clients: { apiKeys, applications, files } 
         uploadedFilesCount: amount,
         createdApplicationsCount: amount,
         apiKeyCount: amount,
+        fileSizeMiB: z.int().meta({ description: 'Largest file, in MiB.', examples: [150] }),
       })
       .meta({ id: 'AccountLimits' }),
     message: 'Successfully fetched account limits',
@@ -44,6 +45,7 @@ export const accountLimitsRoutes = ({ clients: { apiKeys, applications, files } 
         uploadedFilesCount: toAmount(ofFiles.fileCount, ofFiles.fileCountMax),
         createdApplicationsCount: toAmount(ofApplications.applicationCount, ofApplications.applicationCountMax),
         apiKeyCount: toAmount(ofApiKeys.activeCount, ofApiKeys.activeCountMax),
+        fileSizeMiB: Number(ofFiles.fileSizeMibMax),
       };
     },
   }),

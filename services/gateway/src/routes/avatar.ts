@@ -25,9 +25,6 @@ const IMAGE_HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
 };
 
-const EXAMPLE_PNG =
-  'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==';
-
 export function avatarRoutes({ clients, filesData, limits }: RouteContext) {
   return [
     defineRoute('POST /api/v1/panel/upload-avatar', 'session', {
@@ -39,7 +36,6 @@ export function avatarRoutes({ clients, filesData, limits }: RouteContext) {
       ].join(' '),
       limit: { limit: limits.avatarUploads, per: 'account' },
       bytesBody: 'any',
-      examples: { png: new URL(EXAMPLE_PNG) },
       data: z.object({ avatarUrl: z.string().meta({ description: 'Path of this avatar. Every upload has a new one.' }) }),
       failures: ['avatar_too_large', UploadAvatarResponseSchema],
       message: 'Avatar uploaded.',

@@ -8,7 +8,17 @@ import { parseJsonBody } from '../http/json-body.ts';
 import { checkOwned } from '../routing/application.ts';
 import { list } from '../routing/list.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { applicationQuery, checksum, EXAMPLE_IDS, fileName, idOf, timestamp, toIso, toIsoOrNull } from '../routing/schemas.ts';
+import {
+  applicationQuery,
+  checksum,
+  EXAMPLE_IDS,
+  fileName,
+  idOf,
+  pageNumber,
+  timestamp,
+  toIso,
+  toIsoOrNull,
+} from '../routing/schemas.ts';
 
 const fileRow = z
   .object({
@@ -67,24 +77,8 @@ const downloadUrlBody = z.strictObject({
     .meta({ description: `How long the URL is valid, in seconds; ${LIFETIME.default} unless set.` }),
 });
 
-/** Largest number that the protocol can carry; no table has that many pages. */
-const PAGE_MAX = 2n ** 63n - 1n;
-const PAGE_RULE = 'must be a whole number from 1';
-
-const currentPage = z
-  .string()
-  .regex(/^[0-9]+$/, PAGE_RULE)
-  .transform(BigInt)
-  .refine((page) => page >= 1n, PAGE_RULE)
-  .transform((page) => (page > PAGE_MAX ? PAGE_MAX : page));
-
 const tableQuery = applicationQuery.extend({
-  currentPage: currentPage.optional().meta({
-    type: 'integer',
-    minimum: 1,
-    description: 'Page number, 1 by default. A page after the last one is empty.',
-    examples: [1],
-  }),
+  currentPage: pageNumber.optional(),
   searchParams: searchParams.optional().meta({
     description:
       'JSON text `{"searchString": "…", "categories": ["Name"]}`. Without text or without a category it filters nothing.',

@@ -2,6 +2,7 @@ import type { Route, RouteContext, Tag } from '../routing/route.ts';
 import { accountRoutes } from './account.ts';
 import { accountLimitsRoutes } from './account-limits.ts';
 import { apiKeyRoutes } from './api-keys.ts';
+import { applicationListRoutes } from './application-list.ts';
 import { applicationSettingRoutes } from './application-settings.ts';
 import { applicationRoutes } from './applications.ts';
 import { auditLogRoutes } from './audit-log.ts';
@@ -21,6 +22,7 @@ import { uploadFileRoutes } from './upload-file.ts';
 /** Route files in the order of the OpenAPI document, each with its tag there. */
 const ROUTES: ReadonlyArray<readonly [Tag, (context: RouteContext) => Array<Omit<Route, 'tag'>>]> = [
   ['Applications', applicationRoutes],
+  ['Applications', applicationListRoutes],
   ['Application settings', applicationSettingRoutes],
   ['Application settings', runtimeKeyRoutes],
   ['License levels', licenseLevelRoutes],

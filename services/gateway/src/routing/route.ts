@@ -99,7 +99,7 @@ export interface RouteDefinition<
   /** Throws for requests that must not count against `limit`, as other sites can cause them. */
   readonly checkSite?: (req: IncomingMessage) => void;
   readonly body?: B;
-  /** Valid bodies by name. Binary ones are a `data:` URL. */
+  /** Valid bodies by name. */
   readonly examples?: Readonly<Record<string, z.input<B>>>;
   /** Takes bytes instead of JSON: of `application/octet-stream`, or of any type but forms. */
   readonly bytesBody?: 'plain' | 'any';

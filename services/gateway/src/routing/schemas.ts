@@ -114,3 +114,21 @@ export const issuerName = nonEmptyText(64).meta({
   description: 'Name of the issuer in the settings of the service (`OIDC_ISSUERS`).',
   examples: ['acme'],
 });
+
+/** Largest number that the protocol can carry; no table has that many pages. */
+const PAGE_MAX = 2n ** 63n - 1n;
+const PAGE_RULE = 'must be a whole number from 1';
+
+/** A page number in a query. */
+export const pageNumber = z
+  .string()
+  .regex(/^[0-9]+$/, PAGE_RULE)
+  .transform(BigInt)
+  .refine((page) => page >= 1n, PAGE_RULE)
+  .transform((page) => (page > PAGE_MAX ? PAGE_MAX : page))
+  .meta({
+    type: 'integer',
+    minimum: 1,
+    description: 'Page number, 1 by default. A page after the last one is empty.',
+    examples: [1],
+  });

@@ -1085,6 +1085,177 @@ export declare type DeleteAccountApplicationsResponse = Message<"latchkey.apps.v
 export declare const DeleteAccountApplicationsResponseSchema: GenMessage<DeleteAccountApplicationsResponse>;
 
 /**
+ * ListApplicationSummariesRequest asks for a page.
+ *
+ * @generated from message latchkey.apps.v1.ListApplicationSummariesRequest
+ */
+export declare type ListApplicationSummariesRequest = Message<"latchkey.apps.v1.ListApplicationSummariesRequest"> & {
+  /**
+   * Account, a UUID. Required.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * Only these applications. Absent means all of the account.
+   *
+   * @generated from field: latchkey.apps.v1.ApplicationFilter filter = 2;
+   */
+  filter?: ApplicationFilter | undefined;
+
+  /**
+   * Text that names contain, without regard to case. Empty filters nothing.
+   *
+   * @generated from field: string search = 3;
+   */
+  search: string;
+
+  /**
+   * Order; by name if unspecified. Applications that are equal in it follow by creation.
+   *
+   * @generated from field: latchkey.apps.v1.SummaryOrder order = 4;
+   */
+  order: SummaryOrder;
+
+  /**
+   * True for the reverse order.
+   *
+   * @generated from field: bool descending = 5;
+   */
+  descending: boolean;
+
+  /**
+   * Ranks for `SUMMARY_ORDER_RANK`. Other applications have the rank 0.
+   *
+   * @generated from field: repeated latchkey.apps.v1.ApplicationRank ranks = 6;
+   */
+  ranks: ApplicationRank[];
+
+  /**
+   * Page, from 1. Required.
+   *
+   * @generated from field: int32 page = 7;
+   */
+  page: number;
+
+  /**
+   * Rows of a page, 1 to 1,000. Required.
+   *
+   * @generated from field: int32 page_size = 8;
+   */
+  pageSize: number;
+};
+
+/**
+ * Describes the message latchkey.apps.v1.ListApplicationSummariesRequest.
+ * Use `create(ListApplicationSummariesRequestSchema)` to create a new message.
+ */
+export declare const ListApplicationSummariesRequestSchema: GenMessage<ListApplicationSummariesRequest>;
+
+/**
+ * ApplicationRank is a number to sort an application by.
+ *
+ * @generated from message latchkey.apps.v1.ApplicationRank
+ */
+export declare type ApplicationRank = Message<"latchkey.apps.v1.ApplicationRank"> & {
+  /**
+   * Application, a UUID.
+   *
+   * @generated from field: string application_id = 1;
+   */
+  applicationId: string;
+
+  /**
+   * Rank.
+   *
+   * @generated from field: int64 rank = 2;
+   */
+  rank: bigint;
+};
+
+/**
+ * Describes the message latchkey.apps.v1.ApplicationRank.
+ * Use `create(ApplicationRankSchema)` to create a new message.
+ */
+export declare const ApplicationRankSchema: GenMessage<ApplicationRank>;
+
+/**
+ * ListApplicationSummariesResponse is a page.
+ *
+ * @generated from message latchkey.apps.v1.ListApplicationSummariesResponse
+ */
+export declare type ListApplicationSummariesResponse = Message<"latchkey.apps.v1.ListApplicationSummariesResponse"> & {
+  /**
+   * Applications of the page, in order.
+   *
+   * @generated from field: repeated latchkey.apps.v1.ApplicationSummary summaries = 1;
+   */
+  summaries: ApplicationSummary[];
+
+  /**
+   * Applications on all pages.
+   *
+   * @generated from field: int32 total = 2;
+   */
+  total: number;
+};
+
+/**
+ * Describes the message latchkey.apps.v1.ListApplicationSummariesResponse.
+ * Use `create(ListApplicationSummariesResponseSchema)` to create a new message.
+ */
+export declare const ListApplicationSummariesResponseSchema: GenMessage<ListApplicationSummariesResponse>;
+
+/**
+ * ApplicationSummary is an application in a list for people.
+ *
+ * @generated from message latchkey.apps.v1.ApplicationSummary
+ */
+export declare type ApplicationSummary = Message<"latchkey.apps.v1.ApplicationSummary"> & {
+  /**
+   * Application, a UUID.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Name.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * Status. Always set.
+   *
+   * @generated from field: latchkey.apps.v1.ApplicationStatus status = 3;
+   */
+  status: ApplicationStatus;
+
+  /**
+   * Version for clients.
+   *
+   * @generated from field: string version = 4;
+   */
+  version: string;
+
+  /**
+   * Time of the last change. Always set.
+   *
+   * @generated from field: google.protobuf.Timestamp updated_at = 5;
+   */
+  updatedAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message latchkey.apps.v1.ApplicationSummary.
+ * Use `create(ApplicationSummarySchema)` to create a new message.
+ */
+export declare const ApplicationSummarySchema: GenMessage<ApplicationSummary>;
+
+/**
  * ApplicationError is why a call of the apps service fails.
  *
  * @generated from enum latchkey.apps.v1.ApplicationError
@@ -1247,6 +1418,60 @@ export enum RuntimeKeyType {
 export declare const RuntimeKeyTypeSchema: GenEnum<RuntimeKeyType>;
 
 /**
+ * SummaryOrder is what a list of summaries is sorted by.
+ *
+ * @generated from enum latchkey.apps.v1.SummaryOrder
+ */
+export enum SummaryOrder {
+  /**
+   * By name.
+   *
+   * @generated from enum value: SUMMARY_ORDER_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * By name.
+   *
+   * @generated from enum value: SUMMARY_ORDER_NAME = 1;
+   */
+  NAME = 1,
+
+  /**
+   * By status: online, then paused.
+   *
+   * @generated from enum value: SUMMARY_ORDER_STATUS = 2;
+   */
+  STATUS = 2,
+
+  /**
+   * By version, as text.
+   *
+   * @generated from enum value: SUMMARY_ORDER_VERSION = 3;
+   */
+  VERSION = 3,
+
+  /**
+   * By the last change.
+   *
+   * @generated from enum value: SUMMARY_ORDER_UPDATED_AT = 4;
+   */
+  UPDATED_AT = 4,
+
+  /**
+   * By the ranks of the request.
+   *
+   * @generated from enum value: SUMMARY_ORDER_RANK = 5;
+   */
+  RANK = 5,
+}
+
+/**
+ * Describes the enum latchkey.apps.v1.SummaryOrder.
+ */
+export declare const SummaryOrderSchema: GenEnum<SummaryOrder>;
+
+/**
  * ApplicationService stores the applications of an account. `application_not_found` covers an
  * application of another account, a deleted one, one that never existed and a string that is not a
  * UUID.
@@ -1275,6 +1500,17 @@ export declare const ApplicationService: GenService<{
     methodKind: "unary";
     input: typeof ListApplicationsRequestSchema;
     output: typeof ListApplicationsResponseSchema;
+  },
+  /**
+   * ListApplicationSummaries returns a numbered page of the account's applications without their
+   * keys, sorted and searched.
+   *
+   * @generated from rpc latchkey.apps.v1.ApplicationService.ListApplicationSummaries
+   */
+  listApplicationSummaries: {
+    methodKind: "unary";
+    input: typeof ListApplicationSummariesRequestSchema;
+    output: typeof ListApplicationSummariesResponseSchema;
   },
   /**
    * GetApplicationUsage returns the number of applications of an account and its limit.

@@ -638,6 +638,13 @@ export declare type GetStorageUsageResponse = Message<"latchkey.files.v1.GetStor
    * @generated from field: int64 file_count_max = 4;
    */
   fileCountMax: bigint;
+
+  /**
+   * Largest file, in MiB.
+   *
+   * @generated from field: int64 file_size_mib_max = 5;
+   */
+  fileSizeMibMax: bigint;
 };
 
 /**
@@ -645,6 +652,87 @@ export declare type GetStorageUsageResponse = Message<"latchkey.files.v1.GetStor
  * Use `create(GetStorageUsageResponseSchema)` to create a new message.
  */
 export declare const GetStorageUsageResponseSchema: GenMessage<GetStorageUsageResponse>;
+
+/**
+ * ListApplicationUsagesRequest names applications.
+ *
+ * @generated from message latchkey.files.v1.ListApplicationUsagesRequest
+ */
+export declare type ListApplicationUsagesRequest = Message<"latchkey.files.v1.ListApplicationUsagesRequest"> & {
+  /**
+   * Account, a UUID. Required.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * Applications, UUIDs. Empty means all of the account.
+   *
+   * @generated from field: repeated string application_ids = 2;
+   */
+  applicationIds: string[];
+};
+
+/**
+ * Describes the message latchkey.files.v1.ListApplicationUsagesRequest.
+ * Use `create(ListApplicationUsagesRequestSchema)` to create a new message.
+ */
+export declare const ListApplicationUsagesRequestSchema: GenMessage<ListApplicationUsagesRequest>;
+
+/**
+ * ListApplicationUsagesResponse has the usage of each application with files.
+ *
+ * @generated from message latchkey.files.v1.ListApplicationUsagesResponse
+ */
+export declare type ListApplicationUsagesResponse = Message<"latchkey.files.v1.ListApplicationUsagesResponse"> & {
+  /**
+   * Usage of applications, in no order.
+   *
+   * @generated from field: repeated latchkey.files.v1.ApplicationUsage usages = 1;
+   */
+  usages: ApplicationUsage[];
+};
+
+/**
+ * Describes the message latchkey.files.v1.ListApplicationUsagesResponse.
+ * Use `create(ListApplicationUsagesResponseSchema)` to create a new message.
+ */
+export declare const ListApplicationUsagesResponseSchema: GenMessage<ListApplicationUsagesResponse>;
+
+/**
+ * ApplicationUsage is what the files of an application add up to.
+ *
+ * @generated from message latchkey.files.v1.ApplicationUsage
+ */
+export declare type ApplicationUsage = Message<"latchkey.files.v1.ApplicationUsage"> & {
+  /**
+   * Application, a UUID.
+   *
+   * @generated from field: string application_id = 1;
+   */
+  applicationId: string;
+
+  /**
+   * Files.
+   *
+   * @generated from field: int64 file_count = 2;
+   */
+  fileCount: bigint;
+
+  /**
+   * Charged storage, in MiB.
+   *
+   * @generated from field: int64 charged_mib = 3;
+   */
+  chargedMib: bigint;
+};
+
+/**
+ * Describes the message latchkey.files.v1.ApplicationUsage.
+ * Use `create(ApplicationUsageSchema)` to create a new message.
+ */
+export declare const ApplicationUsageSchema: GenMessage<ApplicationUsage>;
 
 /**
  * FileError is why a call about files fails, or a request for the bytes of one.
@@ -912,6 +1000,17 @@ export declare const FileService: GenService<{
     methodKind: "unary";
     input: typeof GetStorageUsageRequestSchema;
     output: typeof GetStorageUsageResponseSchema;
+  },
+  /**
+   * ListApplicationUsages returns the storage and the number of files of applications of an account.
+   * Applications without files, unknown ones and strings that are not a UUID are left out.
+   *
+   * @generated from rpc latchkey.files.v1.FileService.ListApplicationUsages
+   */
+  listApplicationUsages: {
+    methodKind: "unary";
+    input: typeof ListApplicationUsagesRequestSchema;
+    output: typeof ListApplicationUsagesResponseSchema;
   },
 }>;
 

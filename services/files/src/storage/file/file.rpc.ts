@@ -6,7 +6,7 @@ import type { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import type { FilesContext } from '../../context.ts';
 import type { ApplicationRef } from '../application/owned-application.ts';
 import { abandonTicket, beginUpload } from '../upload/begin-upload.ts';
-import { getStorageUsage } from '../upload/usage.ts';
+import { getStorageUsage, getUsageOf, MIB } from '../upload/usage.ts';
 import { deleteFile } from './delete-file.ts';
 import { checkFileName, createDownloadUrl, getFilesMetadata, renameFile } from './file.ts';
 import { listFiles } from './list-files.ts';
@@ -50,11 +50,26 @@ export function fileRpc(ctx: FilesContext): ServiceImpl<typeof FileService> {
       const { url, expiresAt } = await createDownloadUrl(ctx, toRef(request, call), request.fileId, request.lifetimeSeconds);
       return { url, expiresAt: timestampFromDate(expiresAt) };
     },
+    async listApplicationUsages({ accountId, applicationIds }) {
+      const usages = await getUsageOf(ctx, accountId, applicationIds);
+      return {
+        usages: usages.map(({ applicationId, fileCount, chargedMib }) => ({
+          applicationId,
+          fileCount: BigInt(fileCount),
+          chargedMib: BigInt(chargedMib),
+        })),
+      };
+    },
     async getStorageUsage({ accountId }, { requestHeader }) {
       const { chargedMib, fileCount } = await getStorageUsage(ctx, accountId, requestHeader.get(REQUEST_ID_HEADER) ?? '');
-      const { allowanceMib, fileCountMax } = ctx.limits;
-      const [chargedMibMax, filesMax] = [BigInt(allowanceMib), BigInt(fileCountMax)];
-      return { chargedMib: BigInt(chargedMib), chargedMibMax, fileCount: BigInt(fileCount), fileCountMax: filesMax };
+      const { allowanceMib, fileCountMax, byteSizeMax } = ctx.limits;
+      return {
+        chargedMib: BigInt(chargedMib),
+        chargedMibMax: BigInt(allowanceMib),
+        fileCount: BigInt(fileCount),
+        fileCountMax: BigInt(fileCountMax),
+        fileSizeMibMax: BigInt(byteSizeMax / MIB),
+      };
     },
   };
 }

@@ -7,11 +7,16 @@ export interface ApplicationUsage {
   readonly chargedMib: number;
 }
 
-/** The usage of each application of an account that has files. */
-export async function selectUsages(db: Kysely<FilesDatabase>, accountId: string): Promise<ApplicationUsage[]> {
+/** The usage of each application of an account that has files, or of the given ones. */
+export async function selectUsages(
+  db: Kysely<FilesDatabase>,
+  accountId: string,
+  applicationIds?: readonly string[],
+): Promise<ApplicationUsage[]> {
+  const isGiven = applicationIds ? sql`and application_id = any(${applicationIds}::uuid[])` : sql``;
   const { rows } = await sql<ApplicationUsage>`
     select application_id as "applicationId", file_count::float8 as "fileCount", charged_mib::float8 as "chargedMib"
-    from application_usage where account_id = ${accountId} and file_count > 0`.execute(db);
+    from application_usage where account_id = ${accountId} and file_count > 0 ${isGiven}`.execute(db);
   return rows;
 }
 

@@ -12,6 +12,14 @@ export function chargeMib(byteSize: number): number {
   return Math.max(1, Math.floor(byteSize / MIB));
 }
 
+/** The usage of applications of an account, or of all that have files. Other ids are left out. */
+export async function getUsageOf(ctx: FilesContext, accountText: string, texts: readonly string[]): Promise<ApplicationUsage[]> {
+  const accountId = parseId(accountText);
+  if (!accountId) return [];
+  const ids = texts.map(parseId).filter((id) => id !== undefined);
+  return selectUsages(ctx.db, accountId, texts.length > 0 ? ids : undefined);
+}
+
 /** The usage of an account as an upload counts it: without files of deleted applications. */
 export async function getStorageUsage(ctx: FilesContext, accountText: string, requestId: string): Promise<Usage> {
   const accountId = parseId(accountText);
