@@ -4,8 +4,8 @@ import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
-import { queryClient } from './query-client.ts';
-import { router } from './router.ts';
+import { queryClient } from './api/query-client.ts';
+import { router } from './routing/router.ts';
 import { applyTheme } from './shell/theme.ts';
 
 applyTheme();

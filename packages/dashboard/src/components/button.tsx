@@ -1,6 +1,6 @@
 import type { ComponentPropsWithRef, SyntheticEvent } from 'react';
+import { classes } from '../styles/classes.ts';
 import styles from './button.module.css';
-import { classes } from './classes.ts';
 import { Icon, type IconName } from './icon.tsx';
 
 interface ButtonStyle {

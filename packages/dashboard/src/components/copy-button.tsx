@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react';
+import { toast } from '../toast/toasts.ts';
 import { Button, IconButton } from './button.tsx';
-import { toast } from './toasts.ts';
 
 const SHOWN_MS = 2_000;
 

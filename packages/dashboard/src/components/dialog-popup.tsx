@@ -1,6 +1,6 @@
 import { Dialog as BaseDialog } from '@base-ui/react/dialog';
 import type { ReactNode } from 'react';
-import { classes } from './classes.ts';
+import { classes } from '../styles/classes.ts';
 import styles from './dialog.module.css';
 
 export interface DialogProps {

@@ -1,8 +1,8 @@
 import type { ReactNode } from 'react';
-import { classes } from './classes.ts';
+import { explainError } from '../error/explain-error.ts';
+import { classes } from '../styles/classes.ts';
 import { CopyButton } from './copy-button.tsx';
 import { formatSeconds, useSecondsUntil } from './countdown.tsx';
-import { explainError } from './explain-error.ts';
 import { Icon } from './icon.tsx';
 import styles from './notice.module.css';
 

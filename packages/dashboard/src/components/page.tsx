@@ -1,5 +1,5 @@
 import { type ReactNode, useId } from 'react';
-import { classes } from './classes.ts';
+import { classes } from '../styles/classes.ts';
 import styles from './page.module.css';
 
 interface PageHeaderProps {

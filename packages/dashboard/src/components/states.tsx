@@ -1,8 +1,8 @@
 import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
+import { explainError } from '../error/explain-error.ts';
 import { Button } from './button.tsx';
 import { useSecondsUntil } from './countdown.tsx';
-import { explainError } from './explain-error.ts';
 import { Icon, type IconName } from './icon.tsx';
 import styles from './notice.module.css';
 import { RequestId, RetryTime } from './notice.tsx';

@@ -1,4 +1,4 @@
-import { basePath } from '../settings.ts';
+import { basePath } from '../api/settings.ts';
 import { useAccount } from './session.ts';
 
 interface AvatarProps {

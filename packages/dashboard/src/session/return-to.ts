@@ -1,7 +1,7 @@
 import { useRouter } from '@tanstack/react-router';
 import { useCallback } from 'react';
-import { readReturnTo } from '../search.ts';
-import { basePath } from '../settings.ts';
+import { basePath } from '../api/settings.ts';
+import { readReturnTo } from '../routing/search.ts';
 
 const STORAGE_KEY = 'latchkey-return-to';
 

@@ -1,8 +1,8 @@
 import type { Session } from '@latchkey/client';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useRef, useSyncExternalStore } from 'react';
+import { basePath } from '../api/settings.ts';
 import { Dialog } from '../components/dialog.tsx';
-import { basePath } from '../settings.ts';
 import { sessionQuery, useAccount } from './session.ts';
 import { forgetSessionEnd, hasSessionEnded, subscribeToSessionEnd } from './session-end.ts';
 import { SignInForm } from './sign-in-form.tsx';

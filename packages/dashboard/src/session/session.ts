@@ -1,5 +1,5 @@
 import { queryOptions, useQuery, useSuspenseQuery } from '@tanstack/react-query';
-import { latchkey } from '../api.ts';
+import { latchkey } from '../api/client.ts';
 
 /** The session and its account; an error with the code `unauth` without one. */
 export const sessionQuery = queryOptions({

@@ -1,7 +1,7 @@
 import { LatchkeyError, type Session } from '@latchkey/client';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
-import { latchkey } from '../api.ts';
+import { latchkey } from '../api/client.ts';
 import { Button } from '../components/button.tsx';
 import { Form } from '../components/form.tsx';
 import { CodeField, TextField } from '../components/text-field.tsx';

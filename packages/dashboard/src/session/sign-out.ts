@@ -1,8 +1,8 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useRouter } from '@tanstack/react-router';
 import { useCallback } from 'react';
-import { latchkey } from '../api.ts';
-import { toast } from '../components/toasts.ts';
+import { latchkey } from '../api/client.ts';
+import { toast } from '../toast/toasts.ts';
 
 /** Loads the sign-in page anew: nothing of the account stays in memory. */
 export function useLeave(): () => void {

@@ -1,12 +1,12 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type PointerEvent, useEffect, useId, useRef, useState } from 'react';
-import { latchkey } from '../../api.ts';
+import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { ErrorNotice, Notice } from '../../components/notice.tsx';
 import { Skeleton } from '../../components/skeleton.tsx';
-import { toast } from '../../components/toasts.ts';
 import { sessionQuery } from '../../session/session.ts';
+import { toast } from '../../toast/toasts.ts';
 import styles from './account.module.css';
 
 /** The service stores avatars of this size. */

@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import { latchkey } from '../../api.ts';
+import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { Section } from '../../components/page.tsx';
 import { TextField } from '../../components/text-field.tsx';

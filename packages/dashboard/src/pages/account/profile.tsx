@@ -1,14 +1,14 @@
 import { LatchkeyError } from '@latchkey/client';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
-import { latchkey } from '../../api.ts';
+import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { Section } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { TextField } from '../../components/text-field.tsx';
-import { toast } from '../../components/toasts.ts';
 import { Avatar } from '../../session/avatar.tsx';
 import { sessionQuery, useAccount } from '../../session/session.ts';
+import { toast } from '../../toast/toasts.ts';
 import styles from './account.module.css';
 import { AvatarDialog } from './avatar-dialog.tsx';
 import { readProof } from './owner-proof.tsx';

@@ -1,5 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
-import { latchkey } from '../../api.ts';
+import { latchkey } from '../../api/client.ts';
 
 /** The sessions of the account that have not ended: this one, then those used last. */
 export const sessionsQuery = queryOptions({

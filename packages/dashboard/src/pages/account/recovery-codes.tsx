@@ -1,7 +1,7 @@
 import { Button } from '../../components/button.tsx';
 import { CopyButton } from '../../components/copy-button.tsx';
-import { downloadText } from '../../components/download.ts';
 import { Notice } from '../../components/notice.tsx';
+import { downloadText } from '../../download/download.ts';
 import { useAccount } from '../../session/session.ts';
 import styles from './account.module.css';
 

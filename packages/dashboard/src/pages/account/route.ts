@@ -1,5 +1,5 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
-import { signedInRoute } from '../../routes.tsx';
+import { signedInRoute } from '../../routing/routes.tsx';
 import { limitsQuery } from '../../session/session.ts';
 import { linksQuery, sessionsQuery } from './queries.ts';
 

@@ -1,14 +1,14 @@
 import type { OpenSession } from '@latchkey/client';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { latchkey } from '../../api.ts';
+import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
 import { Badge, Section } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { QueryView } from '../../components/states.tsx';
-import { toast } from '../../components/toasts.ts';
 import { useSignOut } from '../../session/sign-out.ts';
+import { toast } from '../../toast/toasts.ts';
 import styles from './account.module.css';
 import { describeDevice } from './device.ts';
 import { sessionsQuery } from './queries.ts';

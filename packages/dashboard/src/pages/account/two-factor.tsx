@@ -1,12 +1,12 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { lazy, Suspense, useState } from 'react';
-import { latchkey } from '../../api.ts';
+import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { Badge } from '../../components/page.tsx';
 import { Skeleton } from '../../components/skeleton.tsx';
-import { toast } from '../../components/toasts.ts';
 import { sessionQuery, useAccount } from '../../session/session.ts';
+import { toast } from '../../toast/toasts.ts';
 import styles from './account.module.css';
 import { readProof } from './owner-proof.tsx';
 import { ProofDialog } from './proof-dialog.tsx';

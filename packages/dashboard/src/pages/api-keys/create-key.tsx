@@ -1,14 +1,14 @@
 import type { CreatedApiKey } from '@latchkey/client';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { latchkey } from '../../api.ts';
+import { latchkey } from '../../api/client.ts';
+import { basePath } from '../../api/settings.ts';
 import { Button } from '../../components/button.tsx';
 import { CopyButton } from '../../components/copy-button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { Notice } from '../../components/notice.tsx';
 import { SecretField } from '../../components/secret-field.tsx';
 import { limitsQuery } from '../../session/session.ts';
-import { basePath } from '../../settings.ts';
 import styles from './api-keys.module.css';
 import { KeyForm } from './key-form.tsx';
 import { apiKeysQuery } from './queries.ts';

@@ -1,12 +1,12 @@
 import type { ApiKey } from '@latchkey/client';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { latchkey } from '../../api.ts';
+import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
 import { Dialog } from '../../components/dialog.tsx';
-import { toast } from '../../components/toasts.ts';
 import { limitsQuery } from '../../session/session.ts';
+import { toast } from '../../toast/toasts.ts';
 import { KeyForm } from './key-form.tsx';
 import { apiKeysQuery } from './queries.ts';
 

@@ -1,5 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
-import { latchkey } from '../../api.ts';
+import { latchkey } from '../../api/client.ts';
 
 /** All management API keys of the account, also revoked ones. */
 export const apiKeysQuery = queryOptions({

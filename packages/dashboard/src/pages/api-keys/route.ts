@@ -1,6 +1,6 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
-import { signedInRoute } from '../../routes.tsx';
-import { readFlag, readText } from '../../search.ts';
+import { signedInRoute } from '../../routing/routes.tsx';
+import { readFlag, readText } from '../../routing/search.ts';
 import { applicationsQuery } from '../applications/queries.ts';
 import { apiKeysQuery } from './queries.ts';
 

@@ -1,5 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
-import { latchkey } from '../../api.ts';
+import { latchkey } from '../../api/client.ts';
 import { applicationsQuery } from '../applications/queries.ts';
 
 const HOUR_MS = 3_600_000;

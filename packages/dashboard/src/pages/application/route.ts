@@ -1,5 +1,5 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
-import { signedInRoute } from '../../routes.tsx';
+import { signedInRoute } from '../../routing/routes.tsx';
 import { applicationsQuery } from '../applications/queries.ts';
 import { levelsQuery, settingsQuery } from './queries.ts';
 

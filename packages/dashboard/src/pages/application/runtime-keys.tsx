@@ -1,13 +1,13 @@
 import type { Application } from '@latchkey/client';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { latchkey } from '../../api.ts';
+import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
 import { Section } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { SecretField } from '../../components/secret-field.tsx';
-import { toast } from '../../components/toasts.ts';
+import { toast } from '../../toast/toasts.ts';
 import { applicationsQuery } from '../applications/queries.ts';
 import styles from './overview.module.css';
 import { rotationsQuery } from './queries.ts';

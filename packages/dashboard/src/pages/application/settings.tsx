@@ -3,14 +3,14 @@ import { APPLICATION_FLAGS, FLAG_NAMES, type FlagName } from '@latchkey/contract
 import { describeLength, VERSION } from '@latchkey/contract/lengths';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useId, useState } from 'react';
-import { latchkey } from '../../api.ts';
+import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { Form } from '../../components/form.tsx';
 import { Section } from '../../components/page.tsx';
 import { Switch } from '../../components/switch.tsx';
 import { TextField } from '../../components/text-field.tsx';
-import { toast } from '../../components/toasts.ts';
+import { toast } from '../../toast/toasts.ts';
 import styles from './overview.module.css';
 import { settingsQuery } from './queries.ts';
 

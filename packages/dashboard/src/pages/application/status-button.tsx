@@ -1,10 +1,10 @@
 import type { Application } from '@latchkey/client';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { latchkey } from '../../api.ts';
+import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
-import { toast } from '../../components/toasts.ts';
+import { toast } from '../../toast/toasts.ts';
 import { settingsQuery } from './queries.ts';
 
 interface StatusButtonProps {

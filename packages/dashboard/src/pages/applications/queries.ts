@@ -1,5 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
-import { latchkey } from '../../api.ts';
+import { latchkey } from '../../api/client.ts';
 
 /** All applications of the account, oldest first, with their runtime keys. */
 export const applicationsQuery = queryOptions({

@@ -3,7 +3,7 @@ import { APPLICATION_NAME, describeLength } from '@latchkey/contract/lengths';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useCallback } from 'react';
-import { latchkey } from '../../api.ts';
+import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { Form } from '../../components/form.tsx';
@@ -14,8 +14,8 @@ import { ShortId } from '../../components/short-id.tsx';
 import { EmptyState, QueryView } from '../../components/states.tsx';
 import { rowLink, secondaryCell, Table } from '../../components/table.tsx';
 import { TextField } from '../../components/text-field.tsx';
-import { toast } from '../../components/toasts.ts';
 import { limitsQuery, useLimits } from '../../session/session.ts';
+import { toast } from '../../toast/toasts.ts';
 import { applicationsQuery } from './queries.ts';
 
 const route = getRouteApi('/signed-in/applications');

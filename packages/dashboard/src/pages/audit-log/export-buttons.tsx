@@ -1,7 +1,7 @@
 import { useMutation } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { Button } from '../../components/button.tsx';
-import { toast } from '../../components/toasts.ts';
+import { toast } from '../../toast/toasts.ts';
 import styles from './audit-log.module.css';
 import { EXPORT_MAX, exportEntries, type Format } from './export.ts';
 import type { Filter } from './queries.ts';

@@ -1,6 +1,6 @@
 import type { AuditEntry } from '@latchkey/client';
-import { latchkey } from '../../api.ts';
-import { downloadText } from '../../components/download.ts';
+import { latchkey } from '../../api/client.ts';
+import { downloadText } from '../../download/download.ts';
 import { toCell } from './csv.ts';
 import { type Filter, toQuery } from './queries.ts';
 

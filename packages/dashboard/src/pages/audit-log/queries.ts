@@ -1,5 +1,5 @@
 import { infiniteQueryOptions } from '@tanstack/react-query';
-import { latchkey } from '../../api.ts';
+import { latchkey } from '../../api/client.ts';
 
 /**
  * Filter of entries: all, those of an application, or those of an action. Not both: the

@@ -1,6 +1,6 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
-import { signedInRoute } from '../../routes.tsx';
-import { readText } from '../../search.ts';
+import { signedInRoute } from '../../routing/routes.tsx';
+import { readText } from '../../routing/search.ts';
 import { apiKeysQuery } from '../api-keys/queries.ts';
 import { applicationsQuery } from '../applications/queries.ts';
 import { auditLogQuery, type Filter } from './queries.ts';

@@ -1,5 +1,5 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
-import { rootRoute } from '../../routes.tsx';
+import { rootRoute } from '../../routing/routes.tsx';
 
 export const confirmEmailRoute = createRoute({
   getParentRoute: () => rootRoute,

@@ -1,6 +1,6 @@
 import { LatchkeyError } from '@latchkey/client';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { latchkey } from '../../api.ts';
+import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { Form } from '../../components/form.tsx';
 import { Notice } from '../../components/notice.tsx';

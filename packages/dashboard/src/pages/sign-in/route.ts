@@ -1,6 +1,6 @@
 import { createRoute, lazyRouteComponent, redirect } from '@tanstack/react-router';
-import { hasSession, rootRoute } from '../../routes.tsx';
-import { readReturnTo, readText } from '../../search.ts';
+import { hasSession, rootRoute } from '../../routing/routes.tsx';
+import { readReturnTo, readText } from '../../routing/search.ts';
 import { takeReturnTo } from '../../session/return-to.ts';
 import { signInMethodsQuery } from '../../session/session.ts';
 

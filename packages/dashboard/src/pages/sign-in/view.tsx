@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { latchkey } from '../../api.ts';
+import { latchkey } from '../../api/client.ts';
 import { buttonClass } from '../../components/button.tsx';
 import { Notice } from '../../components/notice.tsx';
 import styles from '../../session/entry-page.module.css';

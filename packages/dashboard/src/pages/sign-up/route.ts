@@ -1,6 +1,6 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
-import { rootRoute } from '../../routes.tsx';
-import { readReturnTo } from '../../search.ts';
+import { rootRoute } from '../../routing/routes.tsx';
+import { readReturnTo } from '../../routing/search.ts';
 
 export const signUpRoute = createRoute({
   getParentRoute: () => rootRoute,

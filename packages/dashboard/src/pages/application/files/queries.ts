@@ -1,5 +1,5 @@
 import { keepPreviousData, type QueryClient, queryOptions } from '@tanstack/react-query';
-import { latchkey } from '../../../api.ts';
+import { latchkey } from '../../../api/client.ts';
 import { limitsQuery } from '../../../session/session.ts';
 import { filesMetadataQuery } from '../queries.ts';
 

@@ -1,5 +1,5 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
-import { readPage, readText } from '../../../search.ts';
+import { readPage, readText } from '../../../routing/search.ts';
 import { applicationRoute } from '../route.ts';
 import { filesQuery } from './queries.ts';
 

@@ -1,10 +1,10 @@
 import { Button, IconButton } from '../../../components/button.tsx';
-import { formatBytes } from '../../../components/bytes.ts';
-import { classes } from '../../../components/classes.ts';
 import { formatSeconds, useSecondsUntil } from '../../../components/countdown.tsx';
-import { explainError } from '../../../components/explain-error.ts';
 import { RequestId } from '../../../components/notice.tsx';
 import { ProgressBar } from '../../../components/usage-meter.tsx';
+import { explainError } from '../../../error/explain-error.ts';
+import { formatBytes } from '../../../format/bytes.ts';
+import { classes } from '../../../styles/classes.ts';
 import styles from './files.module.css';
 import { NameForm } from './name-form.tsx';
 import type { Upload } from './upload-queue.ts';

@@ -1,7 +1,7 @@
 import { LatchkeyError } from '@latchkey/client';
 import { useSyncExternalStore } from 'react';
-import { latchkey } from '../../../api.ts';
-import { queryClient } from '../../../query-client.ts';
+import { latchkey } from '../../../api/client.ts';
+import { queryClient } from '../../../api/query-client.ts';
 import { reportSessionEnd } from '../../../session/session-end.ts';
 import { invalidateFiles } from './queries.ts';
 import { type Upload, UploadQueue } from './upload-queue.ts';

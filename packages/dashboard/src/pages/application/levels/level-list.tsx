@@ -1,7 +1,7 @@
 import { type KeyboardEvent, type PointerEvent, useRef, useState } from 'react';
 import { IconButton } from '../../../components/button.tsx';
-import { classes } from '../../../components/classes.ts';
 import { TextField } from '../../../components/text-field.tsx';
+import { classes } from '../../../styles/classes.ts';
 import { type Level, moveLevel } from './draft.ts';
 import styles from './level-list.module.css';
 

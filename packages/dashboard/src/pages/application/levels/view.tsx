@@ -1,13 +1,13 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, useBlocker } from '@tanstack/react-router';
 import { useState } from 'react';
-import { latchkey } from '../../../api.ts';
+import { latchkey } from '../../../api/client.ts';
 import { Button } from '../../../components/button.tsx';
 import { ConfirmDialog } from '../../../components/confirm-dialog.tsx';
 import { Form } from '../../../components/form.tsx';
 import { Section } from '../../../components/page.tsx';
 import { EmptyState, QueryView } from '../../../components/states.tsx';
-import { toast } from '../../../components/toasts.ts';
+import { toast } from '../../../toast/toasts.ts';
 import { levelsQuery } from '../queries.ts';
 import { findProblems, newLevel, toDraft, toNames } from './draft.ts';
 import { LevelList } from './level-list.tsx';

@@ -1,7 +1,7 @@
 import { type Application, type ConnectionState, LatchkeyError, type LiveEvent } from '@latchkey/client';
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useReducer, useState } from 'react';
-import { latchkey } from '../../../api.ts';
+import { latchkey } from '../../../api/client.ts';
 import { applicationsQuery } from '../../applications/queries.ts';
 import { settingsQuery } from '../queries.ts';
 

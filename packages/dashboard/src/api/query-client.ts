@@ -1,6 +1,6 @@
 import { LatchkeyError } from '@latchkey/client';
 import { MutationCache, notifyManager, QueryCache, QueryClient } from '@tanstack/react-query';
-import { reportSessionEnd } from './session/session-end.ts';
+import { reportSessionEnd } from '../session/session-end.ts';
 
 const READ_RETRIES = 2;
 

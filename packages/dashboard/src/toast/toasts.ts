@@ -1,5 +1,5 @@
 import { Toast } from '@base-ui/react/toast';
-import { explainError } from './explain-error.ts';
+import { explainError } from '../error/explain-error.ts';
 
 const UNDO_MS = 10_000;
 

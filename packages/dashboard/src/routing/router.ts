@@ -1,17 +1,17 @@
 import { createRouter } from '@tanstack/react-router';
-import { accountRoute } from './pages/account/route.ts';
-import { apiKeysRoute } from './pages/api-keys/route.ts';
-import { filesRoute } from './pages/application/files/route.ts';
-import { applicationRoute, levelsRoute, liveRoute, overviewRoute } from './pages/application/route.ts';
-import { applicationsRoute } from './pages/applications/route.ts';
-import { auditLogRoute } from './pages/audit-log/route.ts';
-import { confirmEmailRoute } from './pages/confirm-email/route.ts';
-import { resetPasswordRoute } from './pages/reset-password/route.ts';
-import { signInRoute } from './pages/sign-in/route.ts';
-import { signUpRoute } from './pages/sign-up/route.ts';
-import { queryClient } from './query-client.ts';
+import { queryClient } from '../api/query-client.ts';
+import { basePath } from '../api/settings.ts';
+import { accountRoute } from '../pages/account/route.ts';
+import { apiKeysRoute } from '../pages/api-keys/route.ts';
+import { filesRoute } from '../pages/application/files/route.ts';
+import { applicationRoute, levelsRoute, liveRoute, overviewRoute } from '../pages/application/route.ts';
+import { applicationsRoute } from '../pages/applications/route.ts';
+import { auditLogRoute } from '../pages/audit-log/route.ts';
+import { confirmEmailRoute } from '../pages/confirm-email/route.ts';
+import { resetPasswordRoute } from '../pages/reset-password/route.ts';
+import { signInRoute } from '../pages/sign-in/route.ts';
+import { signUpRoute } from '../pages/sign-up/route.ts';
 import { homeRoute, rootRoute, signedInRoute } from './routes.tsx';
-import { basePath } from './settings.ts';
 
 export const router = createRouter({
   // Each page is one line here.

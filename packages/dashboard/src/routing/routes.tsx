@@ -11,13 +11,13 @@ import {
   useRouter,
 } from '@tanstack/react-router';
 import { lazy, Suspense } from 'react';
-import { buttonClass } from './components/button.tsx';
-import { EmptyState, ErrorState } from './components/states.tsx';
+import { hadSessionCookie } from '../api/settings.ts';
+import { buttonClass } from '../components/button.tsx';
+import { EmptyState, ErrorState } from '../components/states.tsx';
+import { sessionQuery } from '../session/session.ts';
 import styles from './routes.module.css';
-import { sessionQuery } from './session/session.ts';
-import { hadSessionCookie } from './settings.ts';
 
-const ToastRegion = lazy(() => import('./components/toast-region.tsx').then(({ ToastRegion }) => ({ default: ToastRegion })));
+const ToastRegion = lazy(() => import('../toast/toast-region.tsx').then(({ ToastRegion }) => ({ default: ToastRegion })));
 
 /** The parent of pages for everyone. */
 export const rootRoute = createRootRouteWithContext<{ readonly queryClient: QueryClient }>()({
@@ -42,7 +42,7 @@ export const signedInRoute = createRoute({
     if (await hasSession(context.queryClient)) return;
     throw redirect({ to: '/sign-in', search: location.href === '/applications' ? {} : { returnTo: location.href } });
   },
-  component: lazyRouteComponent(() => import('./shell/shell.tsx'), 'Shell'),
+  component: lazyRouteComponent(() => import('../shell/shell.tsx'), 'Shell'),
   errorComponent: PageError,
   notFoundComponent: NotFound,
 });

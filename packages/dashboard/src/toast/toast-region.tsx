@@ -1,7 +1,7 @@
 import { Toast } from '@base-ui/react/toast';
 import { useEffect } from 'react';
-import { Button, IconButton } from './button.tsx';
-import { Icon } from './icon.tsx';
+import { Button, IconButton } from '../components/button.tsx';
+import { Icon } from '../components/icon.tsx';
 import styles from './toast-region.module.css';
 import { showToasts, toastManager } from './toasts.ts';
 
