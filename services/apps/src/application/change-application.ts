@@ -3,12 +3,12 @@ import { type Changes, recordAudit } from '@latchkey/audit/record';
 import { runTransaction } from '@latchkey/audit/transaction';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { parseId } from '@latchkey/kit/validation/id';
-import type { Kysely } from 'kysely';
+import type { Kysely, Updateable } from 'kysely';
 import type { AppsContext } from '../context.ts';
-import type { AppsDatabase } from '../db/schema.ts';
+import type { ApplicationTable, AppsDatabase } from '../db/schema.ts';
 import { errors } from '../errors.ts';
-import { type EventBody, logEvent } from '../event/event.ts';
-import { type ApplicationRow, lockApplication } from './application.store.ts';
+import { type EventBody, logEvent, nextSequence } from '../event/event.ts';
+import { type ApplicationRow, lockApplication, updateApplication } from './application.store.ts';
 
 /**
  * Concurrent writes wait only for those of their account or application. No limit on the total
@@ -61,7 +61,12 @@ export interface ApplicationChange {
   readonly tx: Kysely<AppsDatabase>;
   /** The application before the change, whose row is locked. */
   readonly row: ApplicationRow;
-  /** Adds an event to the log. The change stores a new `last_sequence` itself. */
+  /**
+   * Stores new values and adds the event to the log. One UPDATE stores the values and the event's
+   * `sequence`, so that the row gets one new version. At most one event for live clients a change.
+   */
+  update(values: Omit<Updateable<ApplicationTable>, 'last_sequence'>, event: EventBody | undefined, now: Date): Promise<void>;
+  /** Adds the event of a change that deletes the row. */
   addEvent(event: EventBody, now: Date): Promise<void>;
   record(action: ApplicationAction, changes: Changes): Promise<void>;
 }
@@ -92,13 +97,19 @@ async function applyLocked<T>(
   const result = await runTransaction(ctx.db, async (tx) => {
     const row = await lockApplication(tx, accountId, applicationId);
     if (!row) throw errors.application_not_found();
+    const addEvent = async (event: EventBody, now: Date) => {
+      await logEvent(tx, row, event, now);
+      hasEvent = true;
+    };
     return apply({
       tx,
       row,
-      async addEvent(event, now) {
-        await logEvent(tx, row, event, now);
-        hasEvent = true;
+      async update(values, event, now) {
+        const sequence = event && nextSequence(row, event);
+        await updateApplication(tx, row.id, { ...values, ...(sequence && { last_sequence: sequence }) });
+        if (event) await addEvent(event, now);
       },
+      addEvent,
       record: (action, changes) => recordChange(ctx, tx, { accountId, applicationId }, action, changes),
     });
   });

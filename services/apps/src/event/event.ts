@@ -14,9 +14,13 @@ import { insertEvent, selectDeletions, selectEventsAfter, selectLiveStates } fro
 
 export type EventBody = Exclude<NonNullable<MessageInitShape<typeof ApplicationEventSchema>['event']>, { case: undefined }>;
 
+/** The application's next `sequence` for an event for live clients; null for an internal event. */
+export function nextSequence(application: ApplicationRow, event: EventBody): number | null {
+  return Object.hasOwn(LIVE_EVENTS, event.case) ? Number(application.last_sequence) + 1 : null;
+}
+
 /**
- * Adds an event to the log. The `sequence` of an event for live clients is the application's next:
- * the caller stores it as `last_sequence`, in the same transaction.
+ * Adds an event to the log, with the application's next `sequence` if it is for live clients.
  *
  * @param application the application before the change, whose row is locked
  */
@@ -34,7 +38,7 @@ export async function logEvent(
     id: newId(),
     application_id: application.id,
     account_id: application.account_id,
-    sequence: Object.hasOwn(LIVE_EVENTS, event.case) ? Number(application.last_sequence) + 1 : null,
+    sequence: nextSequence(application, event),
     type,
     data: JSON.stringify(json[type]),
     created_at: now,

@@ -1,7 +1,7 @@
 import type { Acting } from '@latchkey/audit/actor';
 import { isMissingTable } from '@latchkey/kit/database/database';
 import { waitSeconds } from '@latchkey/kit/errors/errors';
-import { type KeyHolderRow, selectFirstSealedKey, updateApplication } from '../application/application.store.ts';
+import { type KeyHolderRow, selectFirstSealedKey } from '../application/application.store.ts';
 import { type ApplicationRef, changeApplication } from '../application/change-application.ts';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
@@ -29,7 +29,7 @@ export async function lookUpApplication(
  * @throws `application_not_found`, `rotation_limit_reached`
  */
 export async function rotateRuntimeKey(ctx: Acting<AppsContext>, ref: ApplicationRef, type: RuntimeKeyType) {
-  return changeApplication(ctx, ref, async ({ tx, row, addEvent, record }) => {
+  return changeApplication(ctx, ref, async ({ row, update, record }) => {
     // Under the lock: a rotation that waited for another must be dated after it.
     const now = ctx.clock();
     const recent = row.recent_rotations
@@ -47,8 +47,8 @@ export async function rotateRuntimeKey(ctx: Acting<AppsContext>, ref: Applicatio
       type === 'socketKey'
         ? { socket_key_hash: hash, socket_key_sealed: sealed }
         : { http_key_hash: hash, http_key_sealed: sealed };
-    await updateApplication(tx, row.id, { ...key, runtime_keys_updated_at: now, recent_rotations: [...recent, now] });
-    await addEvent({ case: 'runtimeKeyRotated', value: { type } }, now);
+    const values = { ...key, runtime_keys_updated_at: now, recent_rotations: [...recent, now] };
+    await update(values, { case: 'runtimeKeyRotated', value: { type } }, now);
     await record('application.runtime_key_rotated', { type });
     const rotationsLeft = rotationsMax - recent.length - 1;
     return { rotationsMax, rotationsLeft, resetSeconds: waitSeconds(msUntilFree(recent[0] ?? now, now)) };

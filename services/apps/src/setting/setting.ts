@@ -3,7 +3,6 @@ import type { Acting } from '@latchkey/audit/actor';
 import { describeLength, VERSION } from '@latchkey/contract/lengths';
 import { hasLength } from '@latchkey/kit/validation/text';
 import { ApplicationSettingsSchema, ApplicationStatus } from '@latchkey/proto/latchkey/apps/v1/application_pb';
-import { updateApplication } from '../application/application.store.ts';
 import { type ApplicationAction, type ApplicationRef, changeApplication, parseRef } from '../application/change-application.ts';
 import type { AppsContext } from '../context.ts';
 import type { SettingsRow } from '../db/schema.ts';
@@ -75,7 +74,7 @@ export const toStatus = (status: SettingsRow['status']) =>
  * @throws `application_not_found` first, then `setting_unknown` and `setting_value_invalid`
  */
 export async function updateSetting(ctx: Acting<AppsContext>, ref: ApplicationRef, field: string, value: Value): Promise<void> {
-  await changeApplication(ctx, ref, async ({ tx, row, addEvent, record }) => {
+  await changeApplication(ctx, ref, async ({ row, update, record }) => {
     if (!Object.hasOwn(SETTINGS, field)) throw errors.setting_unknown();
     const column = field as keyof SettingsRow;
     const setting = SETTINGS[column];
@@ -84,8 +83,7 @@ export async function updateSetting(ctx: Acting<AppsContext>, ref: ApplicationRe
     const previous = row[column];
     if (next === previous) return;
     const event = setting.event?.(String(next), String(previous));
-    await updateApplication(tx, row.id, { [column]: next, ...(event && { last_sequence: Number(row.last_sequence) + 1 }) });
-    if (event) await addEvent(event, ctx.clock());
+    await update({ [column]: next }, event, ctx.clock());
     await record(setting.action?.(next) ?? 'application.setting_updated', { field, value: next, previous });
   });
 }
