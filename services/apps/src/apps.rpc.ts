@@ -3,6 +3,7 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import { actingFor } from '@latchkey/audit/actor';
 import { type ApplicationService, RuntimeKeyType, SummaryOrder } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import * as application from './application/application.ts';
+import { etagOf } from './application/etag.ts';
 import * as licenseLevels from './application/license-levels.ts';
 import type { AppsContext } from './context.ts';
 import { errors } from './errors.ts';
@@ -53,17 +54,19 @@ export function appsRpc(ctx: AppsContext): ServiceImpl<typeof ApplicationService
       return { hasMore: await application.deleteAccountApplications(actingFor(ctx, call), accountId) };
     },
     async listLicenseLevels(ref) {
-      return { levels: await licenseLevels.listLicenseLevels(ctx, ref) };
+      const levels = await licenseLevels.listLicenseLevels(ctx, ref);
+      return { levels, etag: etagOf(levels) };
     },
     async replaceLicenseLevels(request, call) {
-      await licenseLevels.replaceLicenseLevels(actingFor(ctx, call), request, request.levels);
+      await licenseLevels.replaceLicenseLevels(actingFor(ctx, call), request, request.levels, request.ifMatch);
       return {};
     },
     async getApplicationSettings(ref) {
-      return { settings: setting.toSettingsMessage(await setting.getSettings(ctx, ref)) };
+      const row = await setting.getSettings(ctx, ref);
+      return { settings: setting.toSettingsMessage(row), etag: setting.settingsEtag(row) };
     },
     async updateApplicationSetting(request, call) {
-      await setting.updateSetting(actingFor(ctx, call), request, request.field, request.value.value);
+      await setting.updateSetting(actingFor(ctx, call), request, request.field, request.value.value, request.ifMatch);
       return {};
     },
     async lookUpApplication({ key }) {

@@ -14,6 +14,7 @@ export const ERROR_KINDS = {
   method_not_allowed: { connectCode: Code.Unimplemented, httpStatus: 405, envelopeCode: 'bad_request' },
   timeout: { connectCode: Code.DeadlineExceeded, httpStatus: 408, envelopeCode: 'bad_request' },
   conflict: { connectCode: Code.AlreadyExists, httpStatus: 409, envelopeCode: 'bad_request' },
+  precondition_failed: { connectCode: Code.FailedPrecondition, httpStatus: 412, envelopeCode: 'bad_request' },
   too_large: { connectCode: Code.ResourceExhausted, httpStatus: 413, envelopeCode: 'limit_exceeded' },
   unsupported_media_type: { connectCode: Code.InvalidArgument, httpStatus: 415, envelopeCode: 'VALIDATION_ERROR' },
   unprocessable: { connectCode: Code.FailedPrecondition, httpStatus: 422, envelopeCode: 'bad_request' },

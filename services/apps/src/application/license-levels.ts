@@ -5,6 +5,7 @@ import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import * as store from './application.store.ts';
 import { type ApplicationRef, changeApplication, parseRef } from './change-application.ts';
+import { checkMatch, etagOf } from './etag.ts';
 
 /** The license levels in the order they were given. Throws `application_not_found`. */
 export async function listLicenseLevels(ctx: AppsContext, ref: ApplicationRef): Promise<string[]> {
@@ -18,12 +19,14 @@ export async function listLicenseLevels(ctx: AppsContext, ref: ApplicationRef): 
  * Replaces the whole set of license levels, in the order given.
  *
  * @param given one to `LICENSE_LEVELS_MAX`, each trimmed and once (specification 2.3)
- * @throws `license_levels_invalid`, `application_not_found`
+ * @param ifMatch entity tags of which the levels must have one; none expects nothing
+ * @throws `license_levels_invalid`, `application_not_found`, `changed_meanwhile`
  */
 export async function replaceLicenseLevels(
   ctx: Acting<AppsContext>,
   ref: ApplicationRef,
   given: readonly string[],
+  ifMatch: readonly string[] = [],
 ): Promise<void> {
   if (given.length > LICENSE_LEVELS_MAX) throw errors.license_levels_invalid();
   const levels = given.map((level) => level.trim());
@@ -31,6 +34,8 @@ export async function replaceLicenseLevels(
   const isValid = levels.length > 0 && new Set(levels).size === levels.length && isSized;
   if (!isValid) throw errors.license_levels_invalid();
   await changeApplication(ctx, ref, async ({ tx, row, record }) => {
+    // Levels can be long: most changes do not need them.
+    if (ifMatch.length > 0) checkMatch(ifMatch, etagOf((await store.selectLevels(tx, row.account_id, row.id)) ?? []));
     await store.updateApplication(tx, row.id, { license_levels: levels });
     await record('application.license_levels_replaced', { levels });
   });

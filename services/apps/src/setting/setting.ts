@@ -4,6 +4,7 @@ import { describeLength, VERSION } from '@latchkey/contract/lengths';
 import { hasLength } from '@latchkey/kit/validation/text';
 import { ApplicationSettingsSchema, ApplicationStatus } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { type ApplicationAction, type ApplicationRef, changeApplication, parseRef } from '../application/change-application.ts';
+import { checkMatch } from '../application/etag.ts';
 import type { AppsContext } from '../context.ts';
 import type { SettingsRow } from '../db/schema.ts';
 import { errors } from '../errors.ts';
@@ -59,6 +60,15 @@ export async function getSettings(ctx: AppsContext, ref: ApplicationRef): Promis
   return row;
 }
 
+/**
+ * Entity tag of settings, with its quotes: their values in base64url, as a hash would make a
+ * read dearer. No value contains NUL.
+ */
+export function settingsEtag(row: SettingsRow): string {
+  const values = ApplicationSettingsSchema.fields.map(({ name }) => String(row[name as keyof SettingsRow]));
+  return `"${Buffer.from(values.join('\0')).toString('base64url')}"`;
+}
+
 export function toSettingsMessage(row: SettingsRow): MessageInitShape<typeof ApplicationSettingsSchema> {
   const fields = ApplicationSettingsSchema.fields.map(({ localName, name }) => [localName, row[name as keyof SettingsRow]]);
   return { ...Object.fromEntries(fields), status: toStatus(row.status) };
@@ -71,10 +81,19 @@ export const toStatus = (status: SettingsRow['status']) =>
  * Sets one setting, with its event in the same transaction. The current value changes nothing and
  * has no event.
  *
- * @throws `application_not_found` first, then `setting_unknown` and `setting_value_invalid`
+ * @param ifMatch entity tags of which the settings must have one; none expects nothing
+ * @throws `application_not_found` first, then `changed_meanwhile`, `setting_unknown` and
+ *   `setting_value_invalid`
  */
-export async function updateSetting(ctx: Acting<AppsContext>, ref: ApplicationRef, field: string, value: Value): Promise<void> {
+export async function updateSetting(
+  ctx: Acting<AppsContext>,
+  ref: ApplicationRef,
+  field: string,
+  value: Value,
+  ifMatch: readonly string[] = [],
+): Promise<void> {
   await changeApplication(ctx, ref, async ({ row, update, record }) => {
+    checkMatch(ifMatch, settingsEtag(row));
     if (!Object.hasOwn(SETTINGS, field)) throw errors.setting_unknown();
     const column = field as keyof SettingsRow;
     const setting = SETTINGS[column];

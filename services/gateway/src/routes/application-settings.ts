@@ -8,6 +8,7 @@ import {
 } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { z } from 'zod';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
+import { ETAG_HEADER, ifMatchHeaders } from '../routing/schemas.ts';
 
 export const SETTINGS_URL = '/api/v1/panel/get-application-settings';
 
@@ -43,10 +44,12 @@ export function applicationSettingRoutes({ clients: { applications } }: RouteCon
       application: 'query',
       summary: 'Get the settings of an application',
       data: settings,
+      successHeaders: ETAG_HEADER,
       message: 'Successfully fetched application settings',
       failures: [ApplicationService.method.getApplicationSettings],
-      handle: async ({ application }) => {
+      handle: async ({ application, reply }) => {
         const found = await applications.getApplicationSettings(application);
+        reply.header('etag', found.etag);
         return toJson(found.settings as ApplicationSettings);
       },
     }),
@@ -58,6 +61,7 @@ export function applicationSettingRoutes({ clients: { applications } }: RouteCon
         `\`value\` is a boolean for the three Requires fields, text of ${describeLength(VERSION)} for \`version\`, and \`online\` or \`paused\` for \`status\`.`,
         'Live clients are notified of a new `version` and a new `status`. Setting the current value changes and notifies nothing.',
       ].join(' '),
+      headers: ifMatchHeaders,
       body: z.strictObject({ field: z.enum(NAMES), value: z.union([z.boolean(), z.string()]) }),
       examples: {
         pause: { field: 'status', value: 'paused' },
@@ -66,10 +70,10 @@ export function applicationSettingRoutes({ clients: { applications } }: RouteCon
       },
       message: 'Successfully update application settings',
       failures: [ApplicationService.method.updateApplicationSetting],
-      handle: async ({ application, body: { field, value } }) => {
+      handle: async ({ application, body: { field, value }, headers: { 'if-match': ifMatch = [] } }) => {
         const typed =
           typeof value === 'boolean' ? { case: 'boolValue' as const, value } : { case: 'stringValue' as const, value };
-        await applications.updateApplicationSetting({ ...application, field: fieldNameOf(field), value: typed });
+        await applications.updateApplicationSetting({ ...application, field: fieldNameOf(field), value: typed, ifMatch });
       },
     }),
   ];

@@ -4,7 +4,7 @@ import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application
 import { z } from 'zod';
 import { list } from '../routing/list.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { trimmedText } from '../routing/schemas.ts';
+import { ETAG_HEADER, ifMatchHeaders, trimmedText } from '../routing/schemas.ts';
 
 const level = trimmedText(LICENSE_LEVEL, `License level, ${describeLength(LICENSE_LEVEL)} after trimming.`);
 const levels = list(level, 1, LICENSE_LEVELS_MAX)
@@ -18,21 +18,27 @@ export function licenseLevelRoutes({ clients: { applications } }: RouteContext) 
       application: 'query',
       summary: 'List the license levels of an application',
       data: z.array(z.string()).meta({ examples: [['Basic', 'Pro']] }),
+      successHeaders: ETAG_HEADER,
       message: 'Successfully fetched application license levels',
       failures: [ApplicationService.method.listLicenseLevels],
-      handle: async ({ application }) => (await applications.listLicenseLevels(application)).levels,
+      handle: async ({ application, reply }) => {
+        const { levels, etag } = await applications.listLicenseLevels(application);
+        reply.header('etag', etag);
+        return levels;
+      },
     }),
     defineRoute('POST /api/v1/panel/create-application-license-levels', 'applications:update', {
       operationId: 'saveLicenseLevels',
       application: 'query',
       summary: 'Replace the license levels of an application',
       description: `Replaces the whole set atomically, in the order given. At most ${formatCount(LICENSE_LEVELS_MAX)} levels.`,
+      headers: ifMatchHeaders,
       body: z.strictObject({ levels }),
       examples: { levels: { levels: ['Basic', 'Pro'] } },
       message: 'License levels save successfully',
       failures: [ApplicationService.method.replaceLicenseLevels],
-      handle: async ({ application, body }) => {
-        await applications.replaceLicenseLevels({ ...application, levels: body.levels });
+      handle: async ({ application, body, headers: { 'if-match': ifMatch = [] } }) => {
+        await applications.replaceLicenseLevels({ ...application, levels: body.levels, ifMatch });
       },
     }),
   ];

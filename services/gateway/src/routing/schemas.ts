@@ -132,3 +132,22 @@ export const pageNumber = z
     description: 'Page number, 1 by default. A page after the last one is empty.',
     examples: [1],
   });
+
+const ENTITY_TAGS = /^\s*(?:\*|(?:W\/)?"[\x21\x23-\x7e]*"(?:\s*,\s*(?:W\/)?"[\x21\x23-\x7e]*")*)\s*$/;
+const IF_MATCH_LENGTH_MAX = 1_024;
+
+/** Headers of a change that may expect a state: its entity tags (RFC 9110, 13.1.1). */
+export const ifMatchHeaders = z.object({
+  'if-match': z
+    .string()
+    .refine((text) => text.length <= IF_MATCH_LENGTH_MAX && ENTITY_TAGS.test(text), 'must be entity tags or *')
+    .transform((text) => text.match(/\*|(?:W\/)?"[^"]*"/g) ?? [])
+    .optional()
+    .meta({
+      description: '`ETag` of what was read. If it has another one meanwhile, nothing is changed (412).',
+      examples: ['*'],
+    }),
+});
+
+/** Meaning of the header `ETag`, for routes that send it. */
+export const ETAG_HEADER = { ETag: 'Changes with the data. Send it as `If-Match` with a change.' };

@@ -491,6 +491,13 @@ export declare type GetApplicationSettingsResponse = Message<"latchkey.apps.v1.G
    * @generated from field: latchkey.apps.v1.ApplicationSettings settings = 1;
    */
   settings?: ApplicationSettings | undefined;
+
+  /**
+   * Entity tag of the settings (RFC 9110, 8.8.3), with its quotes.
+   *
+   * @generated from field: string etag = 2;
+   */
+  etag: string;
 };
 
 /**
@@ -551,6 +558,13 @@ export declare type UpdateApplicationSettingRequest = Message<"latchkey.apps.v1.
     value: string;
     case: "stringValue";
   } | { case: undefined; value?: undefined };
+
+  /**
+   * Entity tags of the state that the change expects, one of which must match. Empty expects nothing.
+   *
+   * @generated from field: repeated string if_match = 6;
+   */
+  ifMatch: string[];
 };
 
 /**
@@ -612,6 +626,13 @@ export declare type ListLicenseLevelsResponse = Message<"latchkey.apps.v1.ListLi
    * @generated from field: repeated string levels = 1;
    */
   levels: string[];
+
+  /**
+   * Entity tag of the levels (RFC 9110, 8.8.3), with its quotes.
+   *
+   * @generated from field: string etag = 2;
+   */
+  etag: string;
 };
 
 /**
@@ -646,6 +667,13 @@ export declare type ReplaceLicenseLevelsRequest = Message<"latchkey.apps.v1.Repl
    * @generated from field: repeated string levels = 3;
    */
   levels: string[];
+
+  /**
+   * Entity tags of the state that the change expects, one of which must match. Empty expects nothing.
+   *
+   * @generated from field: repeated string if_match = 4;
+   */
+  ifMatch: string[];
 };
 
 /**
@@ -1344,6 +1372,13 @@ export enum ApplicationError {
    * @generated from enum value: APPLICATION_ERROR_SETTING_VALUE_INVALID = 11;
    */
   SETTING_VALUE_INVALID = 11,
+
+  /**
+   * The state has none of the expected entity tags.
+   *
+   * @generated from enum value: APPLICATION_ERROR_CHANGED_MEANWHILE = 12;
+   */
+  CHANGED_MEANWHILE = 12,
 }
 
 /**
