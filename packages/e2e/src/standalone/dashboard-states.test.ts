@@ -52,7 +52,7 @@ describe('the dashboard when something is wrong', IN_CHROMIUM, () => {
       ['Levels', '**/get-application-license-levels?*', 'Add level'],
       ['Files', '**/get-files-table?*', 'No files yet'],
       ['API keys', '**/panel/api-keys', 'Let programs work for you'],
-      ['Audit log', '**/panel/audit-log?*', 'Account created'],
+      ['Audit log', '**/panel/audit-log*', 'Account created'],
       ['Account', '**/auth/sessions', 'This session'],
     ] as const;
     let failure: (typeof FAILURES)[number] = FAILURES[0];

@@ -73,6 +73,7 @@ it('get-account-limits reports what the account has and may have, to a key and t
     uploadedFilesCount: { currentValue: 0, maxValue: 100 },
     createdApplicationsCount: { currentValue: 1, maxValue: 200 },
     apiKeyCount: { currentValue: 1, maxValue: 20 },
+    fileSizeMiB: 150,
   });
   const { session } = owner;
   const [first, second] = [await createApplication(session), await createApplication(session)];
