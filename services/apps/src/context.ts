@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto';
 import type { CallQueue } from '@latchkey/kit/concurrency/call-queue';
 import type { Kysely } from 'kysely';
 import type pg from 'pg';
@@ -10,6 +11,8 @@ export interface AppsContext {
   readonly pool: pg.Pool;
   readonly reads: ReturnType<typeof createReads>;
   readonly vault: Vault;
+  /** Signs the download tokens of feeds. */
+  readonly downloadKey: KeyObject;
   readonly clock: () => Date;
   /** To be called after the commit of an event. */
   readonly wakeRelay: () => void;

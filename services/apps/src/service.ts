@@ -10,6 +10,7 @@ import { createQueueProducer } from '@latchkey/kit/queue/producer';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { createSweeper } from '@latchkey/kit/sweeper/sweeper';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { ReleaseService } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { createReads } from './application/application.store.ts';
 import { WRITES } from './application/change-application.ts';
 import { appsRpc } from './apps.rpc.ts';
@@ -18,6 +19,8 @@ import type { AppsContext } from './context.ts';
 import { migrations } from './db/migrations.ts';
 import type { AppsDatabase } from './db/schema.ts';
 import { createRelay, QUEUES } from './relay/relay.ts';
+import { deriveDownloadKey } from './release/download-token.ts';
+import { releaseRpc } from './release/release.rpc.ts';
 import { createRetentionSweep, RETENTION_INTERVAL_MS } from './retention/retention.ts';
 import { createSecretKeyCheck } from './runtime-key/runtime-key.ts';
 import { Vault } from './runtime-key/vault.ts';
@@ -46,6 +49,7 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
     pool,
     reads: createReads(pool),
     vault: new Vault(config.SECRET_KEY),
+    downloadKey: deriveDownloadKey(config.SECRET_KEY),
     clock,
     wakeRelay: () => relay.wake(),
     rotationsPerHour: config.RUNTIME_KEY_ROTATIONS_PER_HOUR,
@@ -61,6 +65,7 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
     logger,
     routes: [
       withIdempotency(rpcRoute(ApplicationService, appsRpc(ctx)), { sealingKey: deriveResultKey(config.SECRET_KEY) }),
+      withIdempotency(rpcRoute(ReleaseService, releaseRpc(ctx)), { sealingKey: deriveResultKey(config.SECRET_KEY) }),
       auditRoute(pool),
     ],
     async prepare() {

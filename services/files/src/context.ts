@@ -1,15 +1,17 @@
 import type { KeyObject } from 'node:crypto';
 import type { Transport } from '@connectrpc/connect';
 import { deriveResultKey } from '@latchkey/audit/idempotency';
+import { CallQueue } from '@latchkey/kit/concurrency/call-queue';
 import { createDatabase } from '@latchkey/kit/database/database';
 import type { Logger } from '@latchkey/kit/log/logger';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
+import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import type { Kysely } from 'kysely';
 import type pg from 'pg';
 import { type AvatarLimits, createAvatarLimits } from './avatars/avatar-limits.ts';
 import type { AvatarWorkerConfig, FilesConfig } from './config.ts';
 import type { FilesDatabase } from './db/schema.ts';
-import { createFindOwned } from './storage/application/application.client.ts';
+import { createDetachFile, createFindOwned, type DetachFile } from './storage/application/application.client.ts';
 import type { FindOwnedApplications } from './storage/application/owned-application.ts';
 import { createDownloadUrls, type DownloadUrls } from './storage/download/download-url.ts';
 import { createObjectStore } from './storage/object-store/create-object-store.ts';
@@ -19,6 +21,8 @@ export const SCHEMA = 'files';
 
 /** Length of an account's lease, which outlives the process of its upload. */
 const UPLOAD_LEASE_MS = 10_000;
+/** Readings of files for releases: a pure Ed25519 signature needs all bytes in memory. */
+const INSPECTIONS = { concurrency: 2, concurrencyPerKey: 1, size: 200, sizePerKey: 64, waitMs: DEADLINES_MS.queue };
 /** Downloads of one process; each takes a descriptor and up to 128 KiB. */
 const DOWNLOADS_MAX = 200;
 /** Pause between two sweeps, and how long a sweeper's claim on a row lasts. */
@@ -37,6 +41,8 @@ export interface StorageContext {
 
 export interface FilesContext extends StorageContext {
   readonly findOwned: FindOwnedApplications;
+  readonly detachFile: DetachFile;
+  readonly inspections: CallQueue;
   readonly downloadUrls: DownloadUrls;
   /** Seals kept results of calls with an idempotency key. */
   readonly resultKey: KeyObject;
@@ -58,6 +64,8 @@ export function openContext(config: FilesConfig, appsTransport: Transport, logge
   const ctx: FilesContext = {
     ...storage,
     findOwned: createFindOwned(appsTransport),
+    detachFile: createDetachFile(appsTransport),
+    inspections: new CallQueue(INSPECTIONS),
     downloadUrls: createDownloadUrls({ secretKey: config.SECRET_KEY, publicUrl: config.PUBLIC_URL }),
     resultKey: deriveResultKey(config.SECRET_KEY),
     limits: createLimits(config),

@@ -5,6 +5,7 @@ import { commonErrors, fromConnectError } from '@latchkey/kit/errors/errors';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { isRead, REPLAYED_HEADER, REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { ReleaseService } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { AuditService } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
 import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
@@ -19,7 +20,7 @@ import { currentRequest, formatRequestActor, type RequestContext } from './reque
 /** Services whose errors reach clients, the likeliest first. */
 export const SERVICES = [
   ...[ApplicationService, AvatarService, FileService, AccountService, ApiKeyService],
-  ...[AuthenticationService, CredentialService, OidcService, TwoFactorService],
+  ...[AuthenticationService, CredentialService, OidcService, TwoFactorService, ReleaseService],
 ];
 
 export type Clients = ReturnType<typeof createClients>;
@@ -35,6 +36,7 @@ export function createClients(...transports: readonly [identity: Transport, apps
     oidc: createClient(OidcService, identity),
     twoFactor: createClient(TwoFactorService, identity),
     applications: createClient(ApplicationService, apps),
+    releases: createClient(ReleaseService, apps),
     files: createClient(FileService, files),
     avatars: createClient(AvatarService, files),
     auditLogs: [identity, apps, files].map((transport) => createClient(AuditService, transport)),

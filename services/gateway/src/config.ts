@@ -41,6 +41,7 @@ const serviceSettings = z.object({
   SIGN_IN_FAILURES_PER_15_MINUTES: limit(10),
   API_KEYS_CREATED_PER_HOUR: limit(10),
   UPLOAD_ATTEMPTS_PER_MINUTE: limit(10),
+  UPDATE_FEEDS_PER_MINUTE: limit(120),
   /** Longest time of an upload at the files service. */
   UPLOAD_DEADLINE_SECONDS: integerSetting(1, 86_400).default(180),
   LOG_LEVEL: logLevelSetting.default('info'),

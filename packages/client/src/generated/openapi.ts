@@ -991,6 +991,294 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/panel/releases": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the releases of an application
+         * @description Newest first, at most 500.
+         *
+         *     Needs the scope `files:read`, or a dashboard session.
+         */
+        get: operations["listReleases"];
+        put?: never;
+        /**
+         * Create a release
+         * @description A draft: updaters are not offered it before it is published.
+         *
+         *     Needs the scope `releases:write`, or a dashboard session.
+         */
+        post: operations["createRelease"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/panel/releases/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a release
+         * @description Needs the scope `files:read`, or a dashboard session.
+         */
+        get: operations["getRelease"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a draft
+         * @description Needs the scope `releases:write`, or a dashboard session.
+         */
+        delete: operations["deleteRelease"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a draft
+         * @description Changes the given properties. `artifacts` is the whole new list.
+         *
+         *     Needs the scope `releases:write`, or a dashboard session.
+         */
+        patch: operations["updateRelease"];
+        trace?: never;
+    };
+    "/api/v1/panel/releases/{id}/publish": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Publish a release
+         * @description Updaters are offered it from then on. With signing keys, each artifact must have a signature that verifies. In the channel `stable` it becomes the version of the application, and live clients are notified.
+         *
+         *     Needs the scope `releases:write`, or a dashboard session.
+         */
+        post: operations["publishRelease"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/panel/releases/{id}/yank": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Yank a release
+         * @description Updaters are never offered it again. Yanking it again changes nothing.
+         *
+         *     Needs the scope `releases:write`, or a dashboard session.
+         */
+        post: operations["yankRelease"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/panel/releases/{id}/rollout": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Change the roll-out of a release
+         * @description Needs the scope `releases:write`, or a dashboard session.
+         */
+        post: operations["setReleaseRollout"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/panel/release-settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the release settings of an application
+         * @description Needs the scope `files:read`, or a dashboard session.
+         */
+        get: operations["getReleaseSettings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Change the release settings of an application
+         * @description Changes the given properties. `signingKeys` is the whole new list.
+         *
+         *     Needs the scope `releases:write`, or a dashboard session.
+         */
+        patch: operations["updateReleaseSettings"];
+        trace?: never;
+    };
+    "/api/v1/updates/{applicationId}/{channel}/tauri/{target}/{arch}/{version}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the update for Tauri’s updater
+         * @description 204 if there is no higher version. `Authorization: Bearer <httpKey>`, unless the updates are public.
+         */
+        get: operations["getFeedTauri"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/updates/{applicationId}/{channel}/latest.yml": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the feed of electron-updater for Windows
+         * @description `Authorization: Bearer <httpKey>`, unless the application has public updates.
+         */
+        get: operations["getFeedLatestYml"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/updates/{applicationId}/{channel}/latest-mac.yml": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the feed of electron-updater for macOS
+         * @description `Authorization: Bearer <httpKey>`, unless the application has public updates.
+         */
+        get: operations["getFeedLatestMacYml"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/updates/{applicationId}/{channel}/latest-linux.yml": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the feed of electron-updater for Linux
+         * @description `Authorization: Bearer <httpKey>`, unless the application has public updates.
+         */
+        get: operations["getFeedLatestLinuxYml"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/updates/{applicationId}/{channel}/appcast.xml": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the appcast for Sparkle
+         * @description `Authorization: Bearer <httpKey>`, unless the application has public updates.
+         */
+        get: operations["getFeedAppcastXml"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/updates/{applicationId}/{channel}/latest.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the latest release
+         * @description `Authorization: Bearer <httpKey>`, unless the application has public updates.
+         */
+        get: operations["getFeedLatestJson"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/updates/{applicationId}/{channel}/download/{token}/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download a file of a release
+         * @description URLs of feeds. They need no credential, are valid for a day, and end when the release is yanked.
+         */
+        get: operations["downloadUpdate"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1064,7 +1352,7 @@ export interface components {
          * @description What a management API key may do.
          * @enum {string}
          */
-        Scope: "applications:read" | "applications:create" | "applications:update" | "applications:delete" | "files:upload" | "files:read" | "files:delete" | "account:read";
+        Scope: "applications:read" | "applications:create" | "applications:update" | "applications:delete" | "files:upload" | "files:read" | "files:delete" | "releases:write" | "account:read";
         CreatedApiKey: {
             /**
              * Format: uuid
@@ -1232,6 +1520,43 @@ export interface components {
             /** @description SHA-256 of the content, in lower-case hex. */
             checksum: string;
         };
+        Release: {
+            /**
+             * Format: uuid
+             * @description Release id.
+             */
+            id: string;
+            /** @description Semantic Version. */
+            version: string;
+            /** @description Channel, `stable` by default. */
+            channel: string;
+            notes: string;
+            /** @enum {string} */
+            status: "draft" | "published" | "yanked";
+            publishedAt: string | null;
+            rolloutPercent: number;
+            artifacts: {
+                /**
+                 * Format: uuid
+                 * @description Id of a file of the application, from `uploadFile`.
+                 */
+                fileId: string;
+                name: string;
+                /** @description `windows`, `darwin` or `linux` for the feeds, or any other. */
+                platform: string;
+                /** @description `x86_64` or `aarch64` (also `x64`, `arm64`) for the feeds, or any other. */
+                arch: string;
+                /** @description What it is. One artifact for each platform, arch and kind. */
+                kind: string;
+                signature?: string;
+            }[];
+        };
+        ReleaseSettings: {
+            /** @description True if update feeds need no key. */
+            publicUpdates: boolean;
+            /** @description Minisign public keys. With one at least, each artifact of a release needs a signature by one of them. */
+            signingKeys: string[];
+        };
         /** @description The response to every request that fails. */
         Error: {
             /** @constant */
@@ -1246,7 +1571,7 @@ export interface components {
          * @description Stable code of the error. Later releases may add codes.
          * @enum {string}
          */
-        ErrorCode: "VALIDATION_ERROR" | "rate_limit_reached" | "INTERNAL_ERROR" | "api_key_invalid" | "api_key_expired" | "api_key_revoked" | "unauth" | "insufficient_scope" | "outcome_unknown" | "bad_request" | "csrf_invalid" | "application_forbidden" | "limit_exceeded" | "idempotency_in_progress" | "idempotency_key_reused" | "not_found" | "changed_meanwhile" | "session_required" | "account_exists" | "sign_up_closed" | "two_factor_required" | "mail_not_configured" | "email_not_verified" | "file_name_taken" | "invalid_file" | "upload_timeout";
+        ErrorCode: "VALIDATION_ERROR" | "rate_limit_reached" | "INTERNAL_ERROR" | "api_key_invalid" | "api_key_expired" | "api_key_revoked" | "unauth" | "insufficient_scope" | "outcome_unknown" | "bad_request" | "csrf_invalid" | "application_forbidden" | "limit_exceeded" | "idempotency_in_progress" | "idempotency_key_reused" | "not_found" | "session_required" | "account_exists" | "sign_up_closed" | "two_factor_required" | "mail_not_configured" | "email_not_verified" | "file_name_taken" | "file_in_use" | "invalid_file" | "upload_timeout" | "release_exists" | "changed_meanwhile";
         /** @description An input that was rejected, and why. */
         ErrorDetail: {
             /** @description The input; `request` if no single input is wrong. */
@@ -1467,8 +1792,6 @@ export interface operations {
                 applicationId: string;
             };
             header?: {
-                /** @description `ETag` of what was read. If it has another one meanwhile, nothing is changed (412). */
-                "if-match"?: string;
                 /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
                 "idempotency-key"?: string;
             };
@@ -1584,8 +1907,6 @@ export interface operations {
                 applicationId: string;
             };
             header?: {
-                /** @description `ETag` of what was read. If it has another one meanwhile, nothing is changed (412). */
-                "if-match"?: string;
                 /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
                 "idempotency-key"?: string;
             };
@@ -2939,6 +3260,705 @@ export interface operations {
                         message: string;
                     };
                 };
+            };
+        };
+    };
+    listReleases: {
+        parameters: {
+            query: {
+                /**
+                 * @description Id of the application, from `listApplications`.
+                 * @example 019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15
+                 */
+                applicationId: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                        data: components["schemas"]["Release"][];
+                    };
+                };
+            };
+        };
+    };
+    createRelease: {
+        parameters: {
+            query: {
+                /**
+                 * @description Id of the application, from `listApplications`.
+                 * @example 019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15
+                 */
+                applicationId: string;
+            };
+            header?: {
+                /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
+                "idempotency-key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Semantic Version. */
+                    version: string;
+                    /** @description Channel, `stable` by default. */
+                    channel?: string;
+                    /** @description Notes for users. */
+                    notes?: string;
+                    /** @description Share of the clients that are offered it. */
+                    rolloutPercent?: number;
+                    artifacts?: {
+                        /**
+                         * Format: uuid
+                         * @description Id of a file of the application, from `uploadFile`.
+                         */
+                        fileId: string;
+                        /** @description Name for users, 1 to 128 characters. Updaters see its extension. */
+                        name: string;
+                        /** @description `windows`, `darwin` or `linux` for the feeds, or any other. */
+                        platform: string;
+                        /** @description `x86_64` or `aarch64` (also `x64`, `arm64`) for the feeds, or any other. */
+                        arch: string;
+                        /** @description What it is. One artifact for each platform, arch and kind. */
+                        kind: string;
+                        /** @description A minisign signature, as text or in Base64 (Tauri), or an Ed25519 signature in Base64 (Sparkle). */
+                        signature?: string;
+                    }[];
+                };
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                        data: components["schemas"]["Release"];
+                    };
+                };
+            };
+        };
+    };
+    getRelease: {
+        parameters: {
+            query?: {
+                /** @description Id of the application, from `listApplications`. */
+                applicationId?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Id of the release, from `listReleases`.
+                 * @example 019a9e47-4b1a-7c63-9d2f-8e5f0a6c3b71
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                        data: components["schemas"]["Release"];
+                    };
+                };
+            };
+        };
+    };
+    deleteRelease: {
+        parameters: {
+            query?: {
+                /** @description Id of the application, from `listApplications`. */
+                applicationId?: string;
+            };
+            header?: {
+                /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description Id of the release, from `listReleases`.
+                 * @example 019a9e47-4b1a-7c63-9d2f-8e5f0a6c3b71
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                    };
+                };
+            };
+        };
+    };
+    updateRelease: {
+        parameters: {
+            query?: {
+                /** @description Id of the application, from `listApplications`. */
+                applicationId?: string;
+            };
+            header?: {
+                /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description Id of the release, from `listReleases`.
+                 * @example 019a9e47-4b1a-7c63-9d2f-8e5f0a6c3b71
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Semantic Version. */
+                    version?: string;
+                    /** @description Channel, `stable` by default. */
+                    channel?: string;
+                    /** @description Notes for users. */
+                    notes?: string;
+                    /** @description Share of the clients that are offered it. */
+                    rolloutPercent?: number;
+                    artifacts?: {
+                        /**
+                         * Format: uuid
+                         * @description Id of a file of the application, from `uploadFile`.
+                         */
+                        fileId: string;
+                        /** @description Name for users, 1 to 128 characters. Updaters see its extension. */
+                        name: string;
+                        /** @description `windows`, `darwin` or `linux` for the feeds, or any other. */
+                        platform: string;
+                        /** @description `x86_64` or `aarch64` (also `x64`, `arm64`) for the feeds, or any other. */
+                        arch: string;
+                        /** @description What it is. One artifact for each platform, arch and kind. */
+                        kind: string;
+                        /** @description A minisign signature, as text or in Base64 (Tauri), or an Ed25519 signature in Base64 (Sparkle). */
+                        signature?: string;
+                    }[];
+                };
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                        data: components["schemas"]["Release"];
+                    };
+                };
+            };
+        };
+    };
+    publishRelease: {
+        parameters: {
+            query?: {
+                /** @description Id of the application, from `listApplications`. */
+                applicationId?: string;
+            };
+            header?: {
+                /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description Id of the release, from `listReleases`.
+                 * @example 019a9e47-4b1a-7c63-9d2f-8e5f0a6c3b71
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description Share of the clients that are offered it. */
+                    rolloutPercent?: number;
+                };
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                        data: components["schemas"]["Release"];
+                    };
+                };
+            };
+        };
+    };
+    yankRelease: {
+        parameters: {
+            query?: {
+                /** @description Id of the application, from `listApplications`. */
+                applicationId?: string;
+            };
+            header?: {
+                /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description Id of the release, from `listReleases`.
+                 * @example 019a9e47-4b1a-7c63-9d2f-8e5f0a6c3b71
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                        data: components["schemas"]["Release"];
+                    };
+                };
+            };
+        };
+    };
+    setReleaseRollout: {
+        parameters: {
+            query?: {
+                /** @description Id of the application, from `listApplications`. */
+                applicationId?: string;
+            };
+            header?: {
+                /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description Id of the release, from `listReleases`.
+                 * @example 019a9e47-4b1a-7c63-9d2f-8e5f0a6c3b71
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Share of the clients that are offered it. */
+                    rolloutPercent: number;
+                };
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                        data: components["schemas"]["Release"];
+                    };
+                };
+            };
+        };
+    };
+    getReleaseSettings: {
+        parameters: {
+            query: {
+                /**
+                 * @description Id of the application, from `listApplications`.
+                 * @example 019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15
+                 */
+                applicationId: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                        data: components["schemas"]["ReleaseSettings"];
+                    };
+                };
+            };
+        };
+    };
+    updateReleaseSettings: {
+        parameters: {
+            query: {
+                /**
+                 * @description Id of the application, from `listApplications`.
+                 * @example 019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15
+                 */
+                applicationId: string;
+            };
+            header?: {
+                /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
+                "idempotency-key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description True if update feeds need no key. */
+                    publicUpdates?: boolean;
+                    /** @description Minisign public keys. With one at least, each artifact of a release needs a signature by one of them. */
+                    signingKeys?: string[];
+                };
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                        data: components["schemas"]["ReleaseSettings"];
+                    };
+                };
+            };
+        };
+    };
+    getFeedTauri: {
+        parameters: {
+            query?: {
+                /** @description Stable name of the client, for roll-outs. Without it, only complete roll-outs are offered. */
+                client?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Id of the application, from `listApplications`.
+                 * @example 019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15
+                 */
+                applicationId: string;
+                /**
+                 * @description Channel.
+                 * @example stable
+                 */
+                channel: string;
+                /**
+                 * @description Platform, `{{target}}`.
+                 * @example windows
+                 */
+                target: string;
+                /**
+                 * @description Architecture, `{{arch}}`.
+                 * @example x86_64
+                 */
+                arch: string;
+                /**
+                 * @description Version of the client, `{{current_version}}`.
+                 * @example 1.3.0
+                 */
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": string;
+                };
+            };
+        };
+    };
+    getFeedLatestYml: {
+        parameters: {
+            query?: {
+                /** @description Stable name of the client, for roll-outs. Without it, only complete roll-outs are offered. */
+                client?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Id of the application, from `listApplications`.
+                 * @example 019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15
+                 */
+                applicationId: string;
+                /**
+                 * @description Channel.
+                 * @example stable
+                 */
+                channel: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/yaml": string;
+                };
+            };
+        };
+    };
+    getFeedLatestMacYml: {
+        parameters: {
+            query?: {
+                /** @description Stable name of the client, for roll-outs. Without it, only complete roll-outs are offered. */
+                client?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Id of the application, from `listApplications`.
+                 * @example 019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15
+                 */
+                applicationId: string;
+                /**
+                 * @description Channel.
+                 * @example stable
+                 */
+                channel: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/yaml": string;
+                };
+            };
+        };
+    };
+    getFeedLatestLinuxYml: {
+        parameters: {
+            query?: {
+                /** @description Stable name of the client, for roll-outs. Without it, only complete roll-outs are offered. */
+                client?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Id of the application, from `listApplications`.
+                 * @example 019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15
+                 */
+                applicationId: string;
+                /**
+                 * @description Channel.
+                 * @example stable
+                 */
+                channel: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/yaml": string;
+                };
+            };
+        };
+    };
+    getFeedAppcastXml: {
+        parameters: {
+            query?: {
+                /** @description Stable name of the client, for roll-outs. Without it, only complete roll-outs are offered. */
+                client?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Id of the application, from `listApplications`.
+                 * @example 019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15
+                 */
+                applicationId: string;
+                /**
+                 * @description Channel.
+                 * @example stable
+                 */
+                channel: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/xml": string;
+                };
+            };
+        };
+    };
+    getFeedLatestJson: {
+        parameters: {
+            query?: {
+                /** @description Stable name of the client, for roll-outs. Without it, only complete roll-outs are offered. */
+                client?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Id of the application, from `listApplications`.
+                 * @example 019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15
+                 */
+                applicationId: string;
+                /**
+                 * @description Channel.
+                 * @example stable
+                 */
+                channel: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": string;
+                };
+            };
+        };
+    };
+    downloadUpdate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id of the application, from `listApplications`.
+                 * @example 019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15
+                 */
+                applicationId: string;
+                /**
+                 * @description Channel.
+                 * @example stable
+                 */
+                channel: string;
+                /**
+                 * @description Signature of the URL.
+                 * @example AZ…
+                 */
+                token: string;
+                /**
+                 * @description Name of the artifact.
+                 * @example Acme-1.4.0.exe
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Any other response is an error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };

@@ -13,7 +13,7 @@ export interface RouteCase {
   readonly names?: 'query' | 'body';
   request(applicationId: string): SendOptions;
   /** Creates what else the request has to name, for one that succeeds. */
-  prepare?(api: Api, applicationId: string): Promise<SendOptions>;
+  prepare?(api: Api, applicationId: string): Promise<SendOptions & { readonly path?: string }>;
 }
 
 const PANEL = '/api/v1/panel';
@@ -37,6 +37,20 @@ function onApplication(route: string, scope: Scope, options: () => SendOptions =
 function route(name: string, body?: () => object, scope?: Scope): RouteCase {
   const [method = '', path = ''] = name.split(' ');
   return { method: method as RouteCase['method'], path, ...(scope && { scope }), request: () => (body ? { body: body() } : {}) };
+}
+
+/** A route on a release: a published one for yanking and roll-outs, else a draft. */
+function onRelease(method: RouteCase['method'], action: string, scope: Scope, body?: object): RouteCase {
+  const ofRelease = (id: string) => `${PANEL}/releases/${id}${action}`;
+  return {
+    ...route(`${method} ${ofRelease(NOTHING)}`, body && (() => body), scope),
+    prepare: async (api, applicationId) => {
+      const release = { version: '1.0.0', channel: unique() };
+      const { data } = await api.post(`${PANEL}/releases`, release, { applicationId });
+      if (action === '/yank' || action === '/rollout') await api.post(`${PANEL}/releases/${data.id}/publish`);
+      return { path: ofRelease(data.id), ...(body && { body }) };
+    },
+  };
 }
 
 const BYTES = { 'content-type': 'application/octet-stream' };
@@ -74,6 +88,16 @@ export const KEY_ROUTES: readonly RouteCase[] = [
       return { query: { applicationId }, ...deletion(await findFileId(api, applicationId, 'to-be-deleted')) };
     },
   },
+  onApplication('GET releases', 'files:read'),
+  onApplication('POST releases', 'releases:write', () => ({ body: { version: '1.0.0' } })),
+  onRelease('GET', '', 'files:read'),
+  onRelease('PATCH', '', 'releases:write', { notes: 'Faster.' }),
+  onRelease('DELETE', '', 'releases:write'),
+  onRelease('POST', '/publish', 'releases:write'),
+  onRelease('POST', '/yank', 'releases:write'),
+  onRelease('POST', '/rollout', 'releases:write', { rolloutPercent: 10 }),
+  onApplication('GET release-settings', 'files:read'),
+  onApplication('PATCH release-settings', 'releases:write', () => ({ body: { publicUpdates: true } })),
   {
     ...route(`DELETE ${PANEL}/delete-application`, undefined, 'applications:delete'),
     names: 'body',

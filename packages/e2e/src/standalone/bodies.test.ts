@@ -97,6 +97,7 @@ describe.each(routes.map((route, index) => [nameOf(route), route, index] as cons
       if (schemas.every(({ required = [] }) => required.includes(name))) await refuse(rest, `no ${name}`);
       for (const value of someOf(BAD_VALUES, index, 7)) {
         if (value === '' && !isFilled && ANY_TEXT.includes(name)) continue;
+        if (value === 0 && name === 'rolloutPercent') continue;
         await refuse({ ...valid(), [name]: value }, `${name} = ${JSON.stringify(value)}`);
       }
     }

@@ -18,6 +18,11 @@ const OPEN_ROUTES = ['sign-up', 'sign-in', 'oidc/complete', 'password/forgot', '
 const METHODS = 'GET /api/v1/auth/methods';
 const OIDC_ROUTES = ['start', 'callback', 'callback/{issuer}'].map((name) => `GET /api/v1/auth/oidc/${name}`);
 
+const FEED_NAMES = ['latest.yml', 'latest-mac.yml', 'latest-linux.yml', 'appcast.xml', 'latest.json'];
+const FEEDS = [...FEED_NAMES, 'tauri/{target}/{arch}/{version}', 'download/{token}/{name}'].map(
+  (name) => `GET /api/v1/updates/{applicationId}/{channel}/${name}`,
+);
+
 let document: OpenApiDocument;
 let operations: ReadonlyMap<string, Operation & Record<string, unknown>>;
 beforeAll(async () => {
@@ -39,7 +44,7 @@ describe('the OpenAPI document', () => {
 
   it('describes every route, each with its credentials and scope, and no other', () => {
     const expected = [...KEY_ROUTES, ...SESSION_ROUTES].map((route) => template(nameOf(route)));
-    expect(new Set(operations.keys())).toEqual(new Set([...expected, ...OPEN_ROUTES, METHODS, ...OIDC_ROUTES]));
+    expect(new Set(operations.keys())).toEqual(new Set([...expected, ...OPEN_ROUTES, METHODS, ...OIDC_ROUTES, ...FEEDS]));
     for (const route of [...KEY_ROUTES, ...SESSION_ROUTES]) {
       const operation = operations.get(template(nameOf(route)));
       const session = route.method === 'GET' ? { session: [] } : { session: [], csrf: [] };
@@ -57,7 +62,7 @@ describe('the OpenAPI document', () => {
 
   it('describes the failures of every route by one schema for all errors, with details of up to 10 inputs', () => {
     for (const [name, { responses }] of operations) {
-      const success = name.endsWith(REDIRECT) ? '302' : '200';
+      const success = name.endsWith(REDIRECT) || name.includes('/download/') ? '302' : '200';
       expect(Object.keys(responses), name).toEqual(expect.arrayContaining([success, '429', '500', '503']));
       for (const [status, { content }] of Object.entries(responses).filter(([code]) => Number(code) >= 400))
         expect(content?.['application/json']?.schema, `${name} ${status}`).toEqual({ $ref: '#/components/schemas/Error' });

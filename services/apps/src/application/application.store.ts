@@ -3,6 +3,7 @@ import { ApplicationSettingsSchema } from '@latchkey/proto/latchkey/apps/v1/appl
 import { type Insertable, type Kysely, type Selectable, sql, type Updateable } from 'kysely';
 import type pg from 'pg';
 import type { ApplicationTable, AppsDatabase, SettingsRow } from '../db/schema.ts';
+import type { ReleaseWithArtifacts } from '../release/release.store.ts';
 import type { RuntimeKeyType } from '../runtime-key/vault.ts';
 import type { PageStart } from './page.ts';
 
@@ -155,7 +156,17 @@ export async function selectLevels(db: Kysely<AppsDatabase>, accountId: string, 
 /** The application behind a runtime key. */
 export type KeyHolderRow = SettingsRow & Pick<ApplicationRow, 'id' | 'account_id' | 'name' | 'last_sequence'>;
 
-/** The most frequent reads of the service: settings, and the application of a runtime key. */
+/** A channel as updaters see it; null without published releases. */
+interface FeedRow {
+  readonly name: string;
+  readonly http_key_hash: Buffer;
+  readonly public_updates: boolean;
+  readonly releases: readonly ReleaseWithArtifacts[] | null;
+}
+
+/**
+ * The most frequent reads of the service: settings, the application of a runtime key, and feeds.
+ */
 export function createReads(pool: pg.Pool) {
   const byKey = (type: 'socket' | 'http') =>
     createSharedRead<KeyHolderRow>(pool, {
@@ -172,7 +183,13 @@ export function createReads(pool: pg.Pool) {
     key: { id: 'uuid', account_id: 'uuid' },
     select: `select ${SETTING_COLUMNS} from application where id = asked.id and account_id = asked.account_id`,
   });
-  return { selectByKeyHash, selectSettings };
+  const selectFeed: (id: string, channel: string) => Promise<FeedRow | undefined> = createSharedRead(pool, {
+    name: 'select-feed',
+    key: { id: 'uuid', channel: 'text' },
+    select: `select name, http_key_hash, public_updates, releases from application
+      left join release_feed on application_id = id and release_feed.channel = asked.channel where id = asked.id`,
+  });
+  return { selectByKeyHash, selectSettings, selectFeed };
 }
 
 export async function selectFirstSealedKey(db: Kysely<AppsDatabase>) {

@@ -44,7 +44,9 @@ export type ApplicationAction =
   | 'application.setting_updated'
   | 'application.license_levels_replaced'
   | 'application.runtime_key_rotated'
-  | 'application.deleted';
+  | 'application.deleted'
+  | 'application.release_settings_updated'
+  | `release.${'created' | 'updated' | 'deleted' | 'published' | 'yanked' | 'rollout_changed'}`;
 
 export async function recordChange(
   { origin }: Acting<AppsContext>,

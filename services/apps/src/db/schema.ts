@@ -26,6 +26,10 @@ export interface ApplicationTable extends SettingColumns {
   recent_rotations: ColumnType<Date[], Date[] | undefined, Date[]>;
   /** `sequence` of the newest event for live clients. */
   last_sequence: ColumnType<string, number | undefined, number>;
+  /** True if update feeds need no key. */
+  public_updates: Generated<boolean>;
+  /** Minisign public keys that the signatures of published releases verify with. */
+  signing_keys: Generated<string[]>;
   created_at: Date;
   /** Time of the last change; null before the first. */
   updated_at: ColumnType<Date | null, never, unknown>;
@@ -47,7 +51,45 @@ export interface ApplicationEventTable {
   call_origin: ColumnType<CallContext | null, string | null | undefined, never>;
 }
 
+export interface ReleaseTable {
+  id: string;
+  application_id: string;
+  version: string;
+  channel: string;
+  notes: string;
+  status: Generated<'draft' | 'published' | 'yanked'>;
+  rollout_percent: number;
+  published_at: Date | null;
+  created_at: Date;
+}
+
+/** A file of a release; its size and digests are set by the publication. */
+export interface ReleaseArtifactTable {
+  release_id: string;
+  position: number;
+  file_id: string;
+  name: string;
+  platform: string;
+  arch: string;
+  kind: string;
+  /** Empty without one. */
+  signature: string;
+  byte_size: ColumnType<string, number | undefined, number>;
+  checksum: Generated<string>;
+  sha512: Generated<string>;
+}
+
+/** What updaters are offered of a channel, written with each change of its published releases. */
+export interface ReleaseFeedTable {
+  application_id: string;
+  channel: string;
+  releases: ColumnType<unknown, string, string>;
+}
+
 export interface AppsDatabase {
   application: ApplicationTable;
   application_event: ApplicationEventTable;
+  release: ReleaseTable;
+  release_artifact: ReleaseArtifactTable;
+  release_feed: ReleaseFeedTable;
 }

@@ -3,7 +3,13 @@ import type { Acting } from '@latchkey/audit/actor';
 import { describeLength, VERSION } from '@latchkey/contract/lengths';
 import { hasLength } from '@latchkey/kit/validation/text';
 import { ApplicationSettingsSchema, ApplicationStatus } from '@latchkey/proto/latchkey/apps/v1/application_pb';
-import { type ApplicationAction, type ApplicationRef, changeApplication, parseRef } from '../application/change-application.ts';
+import {
+  type ApplicationAction,
+  type ApplicationChange,
+  type ApplicationRef,
+  changeApplication,
+  parseRef,
+} from '../application/change-application.ts';
 import { checkMatch } from '../application/etag.ts';
 import type { AppsContext } from '../context.ts';
 import type { SettingsRow } from '../db/schema.ts';
@@ -92,17 +98,28 @@ export async function updateSetting(
   value: Value,
   ifMatch: readonly string[] = [],
 ): Promise<void> {
-  await changeApplication(ctx, ref, async ({ row, update, record }) => {
-    checkMatch(ifMatch, settingsEtag(row));
+  await changeApplication(ctx, ref, async (change) => {
+    checkMatch(ifMatch, settingsEtag(change.row));
     if (!Object.hasOwn(SETTINGS, field)) throw errors.setting_unknown();
     const column = field as keyof SettingsRow;
     const setting = SETTINGS[column];
     const next = setting.parse(value);
     if (next === undefined) throw errors.setting_value_invalid().withDetails({ path: 'value', message: setting.rule });
-    const previous = row[column];
-    if (next === previous) return;
-    const event = setting.event?.(String(next), String(previous));
-    await update({ [column]: next }, event, ctx.clock());
-    await record(setting.action?.(next) ?? 'application.setting_updated', { field, value: next, previous });
+    await applySetting(change, column, next, ctx.clock());
   });
+}
+
+/** Stores a valid value of a setting, with its event. The current value changes nothing. */
+export async function applySetting(
+  { row, update, record }: ApplicationChange,
+  field: keyof SettingsRow,
+  value: boolean | string,
+  now: Date,
+): Promise<void> {
+  const setting = SETTINGS[field];
+  const previous = row[field];
+  if (value === previous) return;
+  const event = setting.event?.(String(value), String(previous));
+  await update({ [field]: value }, event, now);
+  await record(setting.action?.(value) ?? 'application.setting_updated', { field, value, previous });
 }

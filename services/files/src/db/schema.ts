@@ -21,6 +21,13 @@ export interface FileDownloadUrlTable {
   last_created_at: Date;
 }
 
+/** Digests of a file of a release, which its upload did not make. Minisign signs BLAKE2b-512. */
+export interface FileDigestTable {
+  file_id: string;
+  sha512: Buffer;
+  blake2b512: Buffer;
+}
+
 /** Usage of an application, changed with its files in one transaction. */
 export interface ApplicationUsageTable {
   application_id: string;
@@ -101,6 +108,7 @@ export interface AvatarTable {
 export interface FilesDatabase {
   file: FileTable;
   file_download_url: FileDownloadUrlTable;
+  file_digest: FileDigestTable;
   application_usage: ApplicationUsageTable;
   upload_intent: UploadIntentTable;
   object_deletion: ObjectDeletionTable;

@@ -37,7 +37,7 @@ export async function check(
 /** Removes every row and object. */
 export async function removeAll({ db, objectsDir }: TestFiles): Promise<void> {
   await db.query(
-    'truncate file, file_download_url, application_usage, upload_intent, object_deletion, deleted_application, avatar',
+    'truncate file, file_download_url, file_digest, application_usage, upload_intent, object_deletion, deleted_application, avatar',
   );
   for (const dir of ['objects', 'tmp']) await rm(join(objectsDir, dir), { recursive: true, force: true });
 }

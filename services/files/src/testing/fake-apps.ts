@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createRouterTransport, type ServiceImpl, type Transport } from '@connectrpc/connect';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { ReleaseService } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 
 /** Names an application of an account. */
 export interface OwnedRef {
@@ -16,6 +17,8 @@ export interface FakeApps {
   createOwned(accountId?: string): OwnedRef;
   /** Deletes an application. */
   delete(applicationId: string): void;
+  /** Files that a published release needs. */
+  readonly needed: Set<string>;
   /** The log of deletions. */
   readonly deletions: OwnedRef[];
   /** Makes each query fail with the error from now on. */
@@ -28,6 +31,7 @@ export function createFakeApps(): FakeApps {
   const owners = new Map<string, string>();
   const requestIds: string[] = [];
   const deletions: OwnedRef[] = [];
+  const needed = new Set<string>();
   let failure: Error | undefined;
   const impl: FakeApps['impl'] = {
     async findOwnedApplications({ accountId, applicationIds }, call) {
@@ -39,7 +43,11 @@ export function createFakeApps(): FakeApps {
   };
   return {
     impl,
-    transport: createRouterTransport(({ service }) => void service(ApplicationService, impl)),
+    transport: createRouterTransport(({ service }) => {
+      service(ApplicationService, impl);
+      service(ReleaseService, { detachFile: ({ fileId }) => ({ isNeeded: needed.has(fileId) }) });
+    }),
+    needed,
     createOwned(accountId = randomUUID()) {
       const applicationId = randomUUID();
       owners.set(applicationId, accountId);

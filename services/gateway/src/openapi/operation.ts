@@ -44,10 +44,10 @@ function toParameters(schema: z.ZodType | undefined, where: 'path' | 'query' | '
   });
 }
 
-function toRequestBody({ body, bytesBody, examples = {} }: Route, schemas: SchemaCollection): object | undefined {
+function toRequestBody({ body, isBodyOptional, bytesBody, examples = {} }: Route, schemas: SchemaCollection): object | undefined {
   const media = { examples: mapValues(examples, (value) => ({ value })) };
   if (bytesBody) return { required: true, content: { [BYTES_MEDIA_TYPE]: { schema: BYTES, ...media } } };
-  return body && { required: true, content: { 'application/json': { schema: schemas.add(body, 'input'), ...media } } };
+  return body && { required: !isBodyOptional, content: { 'application/json': { schema: schemas.add(body, 'input'), ...media } } };
 }
 
 function successResponses(route: Route, schemas: SchemaCollection): Record<string, object> {

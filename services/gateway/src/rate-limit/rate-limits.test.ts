@@ -45,6 +45,7 @@ it('the limits have defaults', () => {
     'two-factor-disabling 10/60s',
     'api-key-creation 10/3600s',
     'uploads 10/60s',
+    'update-feeds 120/60s',
     'avatar-uploads 10/60s',
   ]);
 });

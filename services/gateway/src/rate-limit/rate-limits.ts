@@ -40,6 +40,7 @@ export function createRateLimits(config: GatewayConfig) {
     twoFactorDisabling: perMinute('two-factor-disabling', attempts),
     apiKeyCreation: { name: 'api-key-creation', max: config.API_KEYS_CREATED_PER_HOUR, windowMs: 60 * MINUTE_MS } as Limit,
     uploads: perMinute('uploads', config.UPLOAD_ATTEMPTS_PER_MINUTE),
+    updateFeeds: perMinute('update-feeds', config.UPDATE_FEEDS_PER_MINUTE),
     avatarUploads: perMinute('avatar-uploads', config.UPLOAD_ATTEMPTS_PER_MINUTE),
   };
 }

@@ -5,6 +5,7 @@ import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { errors } from '../errors.ts';
 import { announcedByteSize, sendContinue } from '../http/bytes-body.ts';
+import { namesEntity } from '../http/entity-tag.ts';
 import { formatRequestActor } from '../request-context.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { idText } from '../routing/schemas.ts';
@@ -91,15 +92,4 @@ function sendImage(reply: FastifyReply, found: { avatarId: string; image: Uint8A
   reply.headers({ ...IMAGE_HEADERS, etag });
   if (ifNoneMatch !== undefined && namesEntity(ifNoneMatch, etag)) void reply.code(304).send();
   else void reply.type('image/webp').send(Buffer.from(found.image.buffer, found.image.byteOffset, found.image.byteLength));
-}
-
-const ENTITY_TAG = /(?:W\/)?("[\x21\x23-\x7e\x80-\xff]*")/g;
-
-/**
- * True if an `If-None-Match` header names an entity, by weak comparison (RFC 9110, 13.1.2).
- *
- * @param etag with its quotation marks
- */
-function namesEntity(field: string, etag: string): boolean {
-  return field.trim() === '*' || [...field.matchAll(ENTITY_TAG)].some(([, tag]) => tag === etag);
 }

@@ -14,9 +14,12 @@ import { licenseLevelRoutes } from './license-levels.ts';
 import { oidcRoutes } from './oidc.ts';
 import { oidcLinkRoutes } from './oidc-links.ts';
 import { passwordRoutes } from './password.ts';
+import { releaseSettingRoutes } from './release-settings.ts';
+import { releaseRoutes } from './releases.ts';
 import { runtimeKeyRoutes } from './runtime-keys.ts';
 import { sessionRoutes } from './sessions.ts';
 import { twoFactorRoutes } from './two-factor.ts';
+import { updateRoutes } from './updates.ts';
 import { uploadFileRoutes } from './upload-file.ts';
 
 /** Route files in the order of the OpenAPI document, each with its tag there. */
@@ -40,6 +43,9 @@ const ROUTES: ReadonlyArray<readonly [Tag, (context: RouteContext) => Array<Omit
   ['Accounts', auditLogRoutes],
   ['Files', uploadFileRoutes],
   ['Accounts', avatarRoutes],
+  ['Releases', releaseRoutes],
+  ['Releases', releaseSettingRoutes],
+  ['Releases', updateRoutes],
 ];
 
 export function createRoutes(context: RouteContext): Route[] {

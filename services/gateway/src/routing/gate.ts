@@ -1,4 +1,5 @@
 import { networkOf } from '@latchkey/kit/http/client-ip';
+import { parseId } from '@latchkey/kit/validation/id';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Authenticator } from '../authentication/authenticator.ts';
 import { type GivenCredential, type Principal, readCredential, readUserAgent } from '../authentication/credential.ts';
@@ -101,7 +102,13 @@ export class Gate {
     clientIp: string,
     principal: Principal | undefined,
   ): Promise<LimitState> {
-    const count = { limit, subject: per === 'account' && principal ? principal.accountId : networkOf(clientIp) };
+    const network = networkOf(clientIp);
+    const subjects = {
+      ip: network,
+      account: principal?.accountId ?? network,
+      application: `${applicationOf(request)} ${network}`,
+    };
+    const count = { limit, subject: subjects[per] };
     const state = await this.#options.limiter.hit(count);
     if (successesOnly) this.#refundable.set(request, { count, endsAt: performance.now() + state.resetMs });
     if (!state.allowed) throw limitReached(state);
@@ -111,6 +118,11 @@ export class Gate {
   #ipCount(clientIp: string): Count {
     return { limit: this.#options.limits.ip, subject: networkOf(clientIp) };
   }
+}
+
+/** The application in a path; one subject for all that are none. */
+function applicationOf({ params }: FastifyRequest): string {
+  return parseId((params as { readonly applicationId?: string }).applicationId ?? '') ?? 'none';
 }
 
 function authorize({ method, raw }: FastifyRequest, { access }: Route, principal: Principal): void {

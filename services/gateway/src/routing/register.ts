@@ -48,7 +48,7 @@ export function registerRoute(app: FastifyInstance, gate: Gate, clients: Clients
 
 function addRoute(app: FastifyInstance, gate: Gate, clients: Clients, route: Route): void {
   const admitted = new WeakMap<FastifyRequest, AdmittedRequest>();
-  const { method, url, body, query, params, headers, bytesBody } = route;
+  const { method, url, body, isBodyOptional, query, params, headers, bytesBody } = route;
   app.route({
     method,
     url,
@@ -62,6 +62,11 @@ function addRoute(app: FastifyInstance, gate: Gate, clients: Clients, route: Rou
     onRequest: async (request, reply) => {
       admitted.set(request, await gate.admit(request, reply, route));
     },
+    ...(isBodyOptional && {
+      preValidation: async (request: FastifyRequest) => {
+        if (request.headers['content-type'] === undefined && !request.body) request.body = {};
+      },
+    }),
     handler: async (request, reply) => {
       if (!body && !bytesBody) checkNoBody(request);
       const facts = admitted.get(request) as AdmittedRequest;

@@ -33,6 +33,7 @@ export const TAGS = {
   'Application settings': 'Status, version, license requirements and runtime keys of an application.',
   'License levels': 'Names of the levels that licenses of an application may have.',
   Files: 'Private files of an application.',
+  Releases: 'Versions of an application, their files and channels, and the feeds that updaters read.',
   'API keys': 'Management API keys, which scripts call this interface with.',
   Accounts: 'Sign-up, sign-in, sessions, two-factor authentication, avatars, limits and the audit log.',
 } as const;
@@ -52,7 +53,8 @@ type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 /** A rate limit of a route besides the global ones. */
 export interface RouteLimit {
   readonly limit: Limit;
-  readonly per: 'ip' | 'account';
+  /** `application` counts each network for the application of the path. */
+  readonly per: 'ip' | 'account' | 'application';
   readonly successesOnly?: boolean;
 }
 
@@ -99,6 +101,8 @@ export interface RouteDefinition<
   /** Throws for requests that must not count against `limit`, as other sites can cause them. */
   readonly checkSite?: (req: IncomingMessage) => void;
   readonly body?: B;
+  /** True if the body may be absent, which is the same as `{}`. */
+  readonly isBodyOptional?: boolean;
   /** Valid bodies by name. */
   readonly examples?: Readonly<Record<string, z.input<B>>>;
   /** Takes bytes instead of JSON: of `application/octet-stream`, or of any type but forms. */

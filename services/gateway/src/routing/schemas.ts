@@ -86,6 +86,7 @@ export const EXAMPLE_IDS = {
   application: '019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15',
   file: '019a9e43-7f02-7b9c-a1e8-4d6c0b2f5e83',
   apiKey: '019a9e45-1d4e-7280-9c37-8b5f6e0a1d94',
+  release: '019a9e47-4b1a-7c63-9d2f-8e5f0a6c3b71',
   session: '019a9e46-2c60-7f15-b8d4-6a0c9e3f7b12',
 } as const;
 

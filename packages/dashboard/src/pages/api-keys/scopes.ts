@@ -5,7 +5,7 @@ const isRead = (scope: Scope) => scope.endsWith(':read');
 const readsFirst = SCOPES.toSorted((a, b) => Number(isRead(b)) - Number(isRead(a)));
 
 /** What keys may do, in words. Each group begins with what reads. */
-export const SCOPE_GROUPS = ['Applications', 'Files', 'Account'].map((name) => ({
+export const SCOPE_GROUPS = ['Applications', 'Files', 'Releases', 'Account'].map((name) => ({
   name,
   scopes: readsFirst
     .filter((scope) => scope.startsWith(`${name.toLowerCase()}:`))

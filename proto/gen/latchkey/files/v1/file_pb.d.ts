@@ -735,6 +735,95 @@ export declare type ApplicationUsage = Message<"latchkey.files.v1.ApplicationUsa
 export declare const ApplicationUsageSchema: GenMessage<ApplicationUsage>;
 
 /**
+ * InspectFileRequest names a file, and a signature to verify.
+ *
+ * @generated from message latchkey.files.v1.InspectFileRequest
+ */
+export declare type InspectFileRequest = Message<"latchkey.files.v1.InspectFileRequest"> & {
+  /**
+   * Account, a UUID. Required.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * Application, a UUID. Required.
+   *
+   * @generated from field: string application_id = 2;
+   */
+  applicationId: string;
+
+  /**
+   * File, a UUID. Required.
+   *
+   * @generated from field: string file_id = 3;
+   */
+  fileId: string;
+
+  /**
+   * Signature: minisign's text or that in Base64, or an Ed25519 signature in Base64. Empty for none.
+   *
+   * @generated from field: string signature = 4;
+   */
+  signature: string;
+
+  /**
+   * Minisign public keys in Base64 that the signature may be of.
+   *
+   * @generated from field: repeated string public_keys = 5;
+   */
+  publicKeys: string[];
+};
+
+/**
+ * Describes the message latchkey.files.v1.InspectFileRequest.
+ * Use `create(InspectFileRequestSchema)` to create a new message.
+ */
+export declare const InspectFileRequestSchema: GenMessage<InspectFileRequest>;
+
+/**
+ * InspectFileResponse is what was read.
+ *
+ * @generated from message latchkey.files.v1.InspectFileResponse
+ */
+export declare type InspectFileResponse = Message<"latchkey.files.v1.InspectFileResponse"> & {
+  /**
+   * Size in bytes.
+   *
+   * @generated from field: int64 byte_size = 1;
+   */
+  byteSize: bigint;
+
+  /**
+   * SHA-256, 32 bytes.
+   *
+   * @generated from field: bytes checksum = 2;
+   */
+  checksum: Uint8Array;
+
+  /**
+   * SHA-512, 64 bytes.
+   *
+   * @generated from field: bytes sha512 = 3;
+   */
+  sha512: Uint8Array;
+
+  /**
+   * The one of the public keys that the signature verifies with. Empty for none.
+   *
+   * @generated from field: string verified_key = 4;
+   */
+  verifiedKey: string;
+};
+
+/**
+ * Describes the message latchkey.files.v1.InspectFileResponse.
+ * Use `create(InspectFileResponseSchema)` to create a new message.
+ */
+export declare const InspectFileResponseSchema: GenMessage<InspectFileResponse>;
+
+/**
  * FileError is why a call about files fails, or a request for the bytes of one.
  *
  * @generated from enum latchkey.files.v1.FileError
@@ -886,6 +975,13 @@ export enum FileError {
    * @generated from enum value: FILE_ERROR_TOO_MANY_DOWNLOADS = 20;
    */
   TOO_MANY_DOWNLOADS = 20,
+
+  /**
+   * A published release needs the file.
+   *
+   * @generated from enum value: FILE_ERROR_FILE_IN_USE = 21;
+   */
+  FILE_IN_USE = 21,
 }
 
 /**
@@ -988,6 +1084,17 @@ export declare const FileService: GenService<{
     methodKind: "unary";
     input: typeof CreateDownloadUrlRequestSchema;
     output: typeof CreateDownloadUrlResponseSchema;
+  },
+  /**
+   * InspectFile reads a file for a release: its digests, which are read once and stored, and whether
+   * a signature is of these bytes.
+   *
+   * @generated from rpc latchkey.files.v1.FileService.InspectFile
+   */
+  inspectFile: {
+    methodKind: "unary";
+    input: typeof InspectFileRequestSchema;
+    output: typeof InspectFileResponseSchema;
   },
   /**
    * GetStorageUsage returns the storage and the number of files of an account, and their limits.

@@ -16,7 +16,7 @@ import { parseFileRef } from './file.ts';
 /**
  * Deletes a file. The removal of its object is scheduled in the same transaction, so that no crash
  * can leave it; a store that fails or is slow changes nothing for the caller. Throws
- * `application_not_found`, `file_not_found`.
+ * `application_not_found`, `file_not_found`, `file_in_use`.
  */
 export async function deleteFile(ctx: Acting<FilesContext>, given: ApplicationRef, fileIdText: string): Promise<void> {
   const ref = await parseFileRef(ctx, given, fileIdText);
@@ -24,6 +24,8 @@ export async function deleteFile(ctx: Acting<FilesContext>, given: ApplicationRe
   const removalMs = Math.min(OWN_REMOVAL_MS, ctx.limits.sweepIntervalMs);
   await runTransaction(ctx.db, async (tx) => {
     if (!(await deleteFileRow(tx, ref, { origin: ctx.origin, removalMs }))) throw errors.file_not_found();
+    // Under the lock of the row, so that no release with the file is published meanwhile.
+    if (await ctx.detachFile(ref, false)) throw errors.file_in_use();
   });
   await removeObjectsSoon(ctx, [objectKey(ref.applicationId, ref.fileId)]);
 }

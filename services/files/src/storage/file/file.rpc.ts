@@ -9,6 +9,7 @@ import { abandonTicket, beginUpload } from '../upload/begin-upload.ts';
 import { getStorageUsage, getUsageOf, MIB } from '../upload/usage.ts';
 import { deleteFile } from './delete-file.ts';
 import { checkFileName, createDownloadUrl, getFilesMetadata, renameFile } from './file.ts';
+import { inspectFile } from './inspect-file.ts';
 import { listFiles } from './list-files.ts';
 
 export function fileRpc(ctx: FilesContext): ServiceImpl<typeof FileService> {
@@ -59,6 +60,9 @@ export function fileRpc(ctx: FilesContext): ServiceImpl<typeof FileService> {
           chargedMib: BigInt(chargedMib),
         })),
       };
+    },
+    async inspectFile(request, call) {
+      return inspectFile(ctx, toRef(request, call), request);
     },
     async getStorageUsage({ accountId }, { requestHeader }) {
       const { chargedMib, fileCount } = await getStorageUsage(ctx, accountId, requestHeader.get(REQUEST_ID_HEADER) ?? '');

@@ -51,7 +51,7 @@ export async function parseFileRef(
 
 /**
  * A rename to the present name succeeds. Throws `file_name_invalid`, `application_not_found`,
- * `file_not_found`, `file_name_taken`.
+ * `file_not_found`, `file_name_taken`, `file_in_use`.
  */
 export async function renameFile(
   ctx: Acting<FilesContext>,
@@ -68,6 +68,7 @@ export async function renameFile(
     });
     if (previous === undefined) throw errors.file_not_found();
     if (previous === displayName) return;
+    if (await ctx.detachFile(ref, true)) throw errors.file_in_use();
     await recordFiles(tx, ctx.origin, { ...ref, action: 'file.renamed', changes: { displayName, previous } });
   });
 }

@@ -1,0 +1,275 @@
+import { execFileSync } from 'node:child_process';
+import { createHash, generateKeyPairSync, sign } from 'node:crypto';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { Answer, Api } from '../client/api.ts';
+import { createApplication, createKey, type Owner, signUp } from '../client/caller.ts';
+import { deleteFile, outcome, renameFile, upload } from '../client/files.ts';
+
+const RELEASES = '/api/v1/panel/releases';
+const SETTINGS = '/api/v1/panel/release-settings';
+
+let owner: Owner;
+let api: Api;
+beforeAll(async () => {
+  owner = await signUp();
+  api = owner.session;
+});
+
+interface Artifact {
+  readonly fileId: string;
+  readonly name: string;
+  readonly platform: string;
+  readonly arch: string;
+  readonly kind: string;
+  readonly signature?: string;
+}
+
+const artifact = (fileId: string, more: Partial<Artifact> = {}): Artifact => {
+  return { fileId, name: 'Acme Setup.exe', platform: 'windows', arch: 'x64', kind: 'installer', ...more };
+};
+
+async function createRelease(applicationId: string, body: object): Promise<Answer> {
+  return api.post(RELEASES, body, { applicationId });
+}
+
+const act = (id: string, action: string, body: object | null = null) => api.post(`${RELEASES}/${id}/${action}`, body);
+
+/** Creates and publishes a release, and answers its id. */
+async function publish(applicationId: string, body: object): Promise<string> {
+  const { data } = await createRelease(applicationId, body);
+  expect(outcome(await act(data.id, 'publish'))).toBe('200');
+  return data.id;
+}
+
+async function httpKeyOf(applicationId: string): Promise<string> {
+  const { data } = await api.get('/api/v1/panel/get-applications');
+  return data.find(({ id }: { id: string }) => id === applicationId).applicationApiKeys.httpKey;
+}
+
+async function readFeed(applicationId: string, path: string, { key, ...headers }: Record<string, string> = {}) {
+  const url = `${api.baseUrl}/api/v1/updates/${applicationId}/${path}`;
+  const response = await fetch(url, { headers: { ...(key && { authorization: `Bearer ${key}` }), ...headers } });
+  return { status: response.status, headers: response.headers, text: await response.text() };
+}
+
+/** An application with its HTTP key and one file. */
+async function prepare(content = 'the bytes of a setup') {
+  const id = await createApplication(api);
+  return { id, key: await httpKeyOf(id), fileId: (await upload(api, id, 'setup.exe', content)).data.id, content };
+}
+
+describe('releases', () => {
+  it('go from draft to published to yanked, and stable sets the version of the application', async () => {
+    const { id, fileId } = await prepare();
+    const { data: draft } = await createRelease(id, { version: '1.4.0', artifacts: [artifact(fileId)] });
+    expect(draft).toEqual({
+      ...{ id: draft.id, version: '1.4.0', channel: 'stable', notes: '', status: 'draft', publishedAt: null },
+      ...{ rolloutPercent: 100, artifacts: [artifact(fileId)] },
+    });
+    const changed = await api.patch(`${RELEASES}/${draft.id}`, { notes: 'Faster.' });
+    expect(changed.data).toEqual({ ...draft, notes: 'Faster.' });
+    const published = await act(draft.id, 'publish', { rolloutPercent: 50 });
+    expect(published.data).toMatchObject({ status: 'published', rolloutPercent: 50, publishedAt: expect.any(String) });
+    expect((await api.get('/api/v1/panel/get-application-settings', { applicationId: id })).data.version).toBe('1.4.0');
+    expect((await act(draft.id, 'rollout', { rolloutPercent: 100 })).data.rolloutPercent).toBe(100);
+    expect(outcome(await act(draft.id, 'publish'))).toBe('400 bad_request');
+    expect(outcome(await api.patch(`${RELEASES}/${draft.id}`, { notes: 'x' }))).toBe('400 bad_request');
+    expect(outcome(await api.delete(`${RELEASES}/${draft.id}`))).toBe('400 bad_request');
+    expect((await act(draft.id, 'yank')).data.status).toBe('yanked');
+    expect(outcome(await act(draft.id, 'rollout', { rolloutPercent: 1 }))).toBe('400 bad_request');
+    expect((await api.get(RELEASES, { applicationId: id })).data).toHaveLength(1);
+    const { data: other } = await createRelease(id, { version: '1.5.0' });
+    expect(outcome(await api.delete(`${RELEASES}/${other.id}`))).toBe('200');
+    expect(outcome(await api.get(`${RELEASES}/${other.id}`))).toBe('404 not_found');
+  });
+
+  it('of other channels leave the version alone', async () => {
+    const { id } = await prepare();
+    await publish(id, { version: '9.0.0-beta.1', channel: 'beta' });
+    expect((await api.get('/api/v1/panel/get-application-settings', { applicationId: id })).data.version).toBe('1.0');
+  });
+
+  it.each([
+    ['a version that is not SemVer', { version: '1.4' }],
+    ['a channel in upper case', { version: '1.4.0', channel: 'Beta' }],
+    ['a share over 100', { version: '1.4.0', rolloutPercent: 101 }],
+    ['two artifacts of a kind', { version: '1.4.0', artifacts: [artifact('x'), artifact('y')] }],
+    ['an unknown property', { version: '1.4.0', status: 'published' }],
+  ])('reject %s', async (_what, body) => {
+    const { id } = await prepare();
+    expect(outcome(await createRelease(id, body))).toBe('400 VALIDATION_ERROR');
+  });
+
+  it('reject a taken version, a lower one, and a file of another application', async () => {
+    const { id, fileId } = await prepare();
+    const other = await prepare();
+    await publish(id, { version: '2.0.0', artifacts: [artifact(fileId)] });
+    expect(outcome(await createRelease(id, { version: '2.0.0' }))).toBe('409 release_exists');
+    const lower = await createRelease(id, { version: '1.9.9' });
+    expect(outcome(await act(lower.data.id, 'publish'))).toBe('400 bad_request');
+    expect(outcome(await createRelease(id, { version: '3.0.0', artifacts: [artifact(other.fileId)] }))).toBe('404 not_found');
+  });
+
+  it('need the scope, and the application of the key', async () => {
+    const { id } = await prepare();
+    const other = await createApplication(api);
+    const { data } = await createRelease(id, { version: '1.0.0' });
+    const reader = (await createKey(owner, { scopes: ['files:read'] })).api;
+    expect(outcome(await reader.get(`${RELEASES}/${data.id}`))).toBe('200');
+    expect(outcome(await reader.post(`${RELEASES}/${data.id}/publish`))).toBe('403 insufficient_scope');
+    const restricted = (await createKey(owner, { applicationIds: [other] })).api;
+    expect(outcome(await restricted.post(`${RELEASES}/${data.id}/publish`))).toBe('403 application_forbidden');
+    const stranger = (await signUp()).session;
+    expect(outcome(await stranger.post(`${RELEASES}/${data.id}/publish`))).toBe('404 not_found');
+  });
+
+  it('hold their files while they are published', async () => {
+    const { id, fileId } = await prepare();
+    const release = await publish(id, { version: '1.0.0', artifacts: [artifact(fileId)] });
+    expect(outcome(await deleteFile(api, id, fileId))).toBe('409 file_in_use');
+    expect(outcome(await renameFile(api, id, fileId, 'other.exe'))).toBe('409 file_in_use');
+    await act(release, 'yank');
+    expect(outcome(await renameFile(api, id, fileId, 'other.exe'))).toBe('200');
+    expect(outcome(await deleteFile(api, id, fileId))).toBe('200');
+  });
+});
+
+describe('feeds', () => {
+  it('need the HTTP key of the application, unless its updates are public', async () => {
+    const { id, key, fileId } = await prepare();
+    const other = await prepare();
+    await publish(id, { version: '1.4.0', artifacts: [artifact(fileId)] });
+    expect((await readFeed(id, 'stable/latest.json', { key })).status).toBe(200);
+    expect((await readFeed(id, 'stable/latest.json')).status).toBe(401);
+    expect((await readFeed(id, 'stable/latest.json', { key: `${key.slice(0, -1)}!` })).status).toBe(401);
+    expect((await readFeed(id, 'stable/latest.json', { key: other.key })).status).toBe(404);
+    expect((await readFeed(other.id, 'stable/latest.json', { key })).status).toBe(404);
+    expect(outcome(await api.patch(SETTINGS, { publicUpdates: true }, { applicationId: id }))).toBe('200');
+    const open = await readFeed(id, 'stable/latest.json');
+    expect([open.status, open.headers.get('cache-control')]).toEqual([200, 'public, max-age=60']);
+    expect((await readFeed(id, 'beta/latest.json')).status).toBe(404);
+    expect((await readFeed('no-id', 'beta/latest.json')).status).toBe(401);
+  });
+
+  it('are revalidated by ETag, and their URLs serve ranges without a credential', async () => {
+    const { id, key, fileId, content } = await prepare();
+    await publish(id, { version: '1.4.0', notes: 'Faster.', artifacts: [artifact(fileId)] });
+    const { headers, text } = await readFeed(id, 'stable/latest.json', { key });
+    const feed = JSON.parse(text);
+    const sha512 = createHash('sha512').update(content).digest('base64');
+    expect(feed).toMatchObject({ version: '1.4.0', channel: 'stable', notes: 'Faster.', artifacts: [{ sha512 }] });
+    const again = await readFeed(id, 'stable/latest.json', { key, 'if-none-match': headers.get('etag') ?? '' });
+    expect([again.status, again.text]).toEqual([304, '']);
+    const part = await fetch(feed.artifacts[0].url, { headers: { range: 'bytes=4-8' } });
+    expect([part.status, await part.text()]).toEqual([206, content.slice(4, 9)]);
+    const forged = feed.artifacts[0].url.replace('/download/', '/download/A');
+    expect((await fetch(forged)).status).toBe(404);
+  });
+
+  it('never offer a yanked release, and its URLs end', async () => {
+    const { id, key, fileId } = await prepare();
+    await publish(id, { version: '1.0.0', artifacts: [artifact(fileId)] });
+    const second = (await upload(api, id, 'second.exe', 'second')).data.id;
+    const yanked = await publish(id, { version: '1.1.0', artifacts: [artifact(second)] });
+    const { url } = JSON.parse((await readFeed(id, 'stable/latest.json', { key })).text).artifacts[0];
+    await act(yanked, 'yank');
+    expect(JSON.parse((await readFeed(id, 'stable/latest.json', { key })).text).version).toBe('1.0.0');
+    expect((await fetch(url)).status).toBe(404);
+  });
+
+  it('offer a partial roll-out to the same share of the clients each time', async () => {
+    const { id, key, fileId } = await prepare();
+    await publish(id, { version: '1.0.0', artifacts: [artifact(fileId)] });
+    const release = await publish(id, { version: '2.0.0', rolloutPercent: 50, artifacts: [artifact(fileId)] });
+    const offers = async () => {
+      const reads = Array.from({ length: 40 }, (_, n) => readFeed(id, `stable/latest.json?client=${n}`, { key }));
+      return (await Promise.all(reads)).map(({ text }) => JSON.parse(text).version === '2.0.0');
+    };
+    const first = await offers();
+    expect(new Set(first)).toEqual(new Set([true, false]));
+    await act(release, 'rollout', { rolloutPercent: 80 });
+    const later = await offers();
+    expect(later.filter((isIn, n) => first[n] && !isIn)).toEqual([]);
+    expect(JSON.parse((await readFeed(id, 'stable/latest.json', { key })).text).version).toBe('1.0.0');
+  });
+
+  it('are those of electron-updater and Sparkle', async () => {
+    const { id, key, fileId, content } = await prepare();
+    const notes = 'Faster: "yes"\n- & <more>';
+    const { privateKey } = generateKeyPairSync('ed25519');
+    const signature = sign(null, Buffer.from(content), privateKey).toString('base64');
+    const mac = artifact(fileId, { platform: 'darwin', name: 'Acme.zip', signature });
+    await publish(id, { version: '1.4.0', notes, artifacts: [artifact(fileId), mac] });
+    const yaml = await readFeed(id, 'stable/latest.yml', { key });
+    expect([yaml.status, yaml.headers.get('content-type')]).toEqual([200, 'text/yaml; charset=utf-8']);
+    expect(yaml.text).toContain('version: "1.4.0"\n');
+    expect(yaml.text).toContain(`sha512: "${createHash('sha512').update(content).digest('base64')}"`);
+    expect(yaml.text).toMatch(/url: ".*\/Acme%20Setup\.exe"/);
+    expect((await readFeed(id, 'stable/latest-mac.yml', { key })).text).toMatch(/url: ".*\/Acme\.zip"/);
+    expect((await readFeed(id, 'stable/latest-linux.yml', { key })).status).toBe(404);
+    const { text } = await readFeed(id, 'stable/appcast.xml', { key });
+    expect(text).toContain('Faster: &quot;yes&quot;\n- &amp; &lt;more&gt;');
+    expect(text).toContain(`sparkle:edSignature="${signature}"`);
+    expect(text).toContain(`length="${content.length}"`);
+  });
+});
+
+describe.skipIf(!existsSync('/usr/bin/minisign'))('signatures of minisign', () => {
+  const minisign = (...args: string[]) => execFileSync('/usr/bin/minisign', args, { stdio: ['ignore', 'pipe', 'pipe'] });
+
+  /** A key, and a function that signs bytes with it. */
+  function createSigner() {
+    const dir = mkdtempSync(join(tmpdir(), 'latchkey-minisign-'));
+    const at = (name: string) => join(dir, name);
+    minisign('-G', '-W', '-p', at('key.pub'), '-s', at('key'));
+    return {
+      publicKey: readFileSync(at('key.pub'), 'utf8').split('\n')[1] as string,
+      sign(content: string, ...options: string[]) {
+        writeFileSync(at('file'), content);
+        minisign('-S', '-s', at('key'), '-m', at('file'), ...options);
+        return readFileSync(at('file.minisig'), 'utf8');
+      },
+      remove: () => rmSync(dir, { recursive: true }),
+    };
+  }
+
+  it('verify at the publication, prehashed and not, and reach Tauri', async () => {
+    const { id, key, fileId, content } = await prepare();
+    const signer = createSigner();
+    const stranger = createSigner();
+    const prehashed = signer.sign(content);
+    const legacy = signer.sign(content, '-l');
+    const tampered = prehashed.replace(/^trusted comment: .*/m, 'trusted comment: other');
+    const rejected = ['', 'no signature', signer.sign('other bytes'), stranger.sign(content), tampered];
+    const settings = await api.patch(SETTINGS, { signingKeys: [signer.publicKey] }, { applicationId: id });
+    expect(settings.data).toEqual({ publicUpdates: false, signingKeys: [signer.publicKey] });
+    const { data: draft } = await createRelease(id, { version: '1.4.0' });
+    for (const signature of rejected) {
+      const artifacts = [signature === '' ? artifact(fileId) : artifact(fileId, { signature })];
+      expect(outcome(await api.patch(`${RELEASES}/${draft.id}`, { artifacts }))).toBe('200');
+      expect(outcome(await act(draft.id, 'publish'))).toBe('400 bad_request');
+    }
+    expect((await readFeed(id, 'stable/tauri/windows/x86_64/1.0.0', { key })).status).toBe(204);
+    await api.patch(`${RELEASES}/${draft.id}`, {
+      artifacts: [
+        artifact(fileId, { signature: prehashed }),
+        artifact(fileId, { signature: legacy, kind: 'archive' }),
+        artifact(fileId, { signature: Buffer.from(prehashed).toString('base64'), kind: 'updater' }),
+      ],
+    });
+    expect(outcome(await act(draft.id, 'publish'))).toBe('200');
+    const update = JSON.parse((await readFeed(id, 'stable/tauri/windows/x86_64/1.3.0', { key })).text);
+    expect(update).toMatchObject({ version: '1.4.0', signature: Buffer.from(prehashed).toString('base64') });
+    expect(await (await fetch(update.url)).text()).toBe(content);
+    for (const version of ['1.4.0', '2.0.0']) {
+      expect((await readFeed(id, `stable/tauri/windows/x86_64/${version}`, { key })).status).toBe(204);
+    }
+    expect((await readFeed(id, 'stable/tauri/linux/x86_64/1.0.0', { key })).status).toBe(204);
+    expect((await readFeed(id, 'stable/tauri/windows/x86_64/new', { key })).status).toBe(400);
+    signer.remove();
+    stranger.remove();
+  });
+});

@@ -1,0 +1,54 @@
+import { runTransaction } from '@latchkey/audit/transaction';
+import { CHANNEL } from '@latchkey/contract/release';
+import { parseId } from '@latchkey/kit/validation/id';
+import type { AppsContext } from '../context.ts';
+import { errors } from '../errors.ts';
+import { readDownloadToken } from './download-token.ts';
+import * as store from './release.store.ts';
+
+/**
+ * The published releases of a channel, the highest version first. A key must be one of the
+ * application; without a key, the application must have public updates.
+ *
+ * @throws `feed_key_invalid`, `feed_not_found`
+ */
+export async function getFeed(ctx: AppsContext, applicationText: string, channel: string, httpKey: string | undefined) {
+  const applicationId = parseId(applicationText);
+  const isNamed = applicationId !== undefined && CHANNEL.test(channel);
+  const feed = isNamed ? await ctx.reads.selectFeed(applicationId, channel) : undefined;
+  const hash = httpKey === undefined ? undefined : ctx.vault.hash('httpKey', httpKey);
+  if (httpKey === undefined ? !feed?.public_updates : !hash) throw errors.feed_key_invalid();
+  if (hash && !feed?.http_key_hash.equals(hash)) {
+    const holder = await ctx.reads.selectByKeyHash.httpKey(hash);
+    if (!holder) throw errors.feed_key_invalid();
+    if (holder.id !== applicationId) throw errors.feed_not_found();
+  }
+  if (!feed || !applicationId) throw errors.feed_not_found();
+  return { applicationId, applicationName: feed.name, publicUpdates: feed.public_updates, releases: feed.releases ?? [] };
+}
+
+/** The file of a download token that a published release has. Throws `feed_not_found`. */
+export async function resolveDownload(ctx: AppsContext, applicationText: string, token: string) {
+  const applicationId = parseId(applicationText);
+  const fileId = applicationId && readDownloadToken(ctx.downloadKey, applicationId, token, ctx.clock());
+  const accountId = fileId && (await store.selectOwnerOfPublished(ctx.db, applicationId, fileId));
+  if (!accountId) throw errors.feed_not_found();
+  return { accountId, fileId };
+}
+
+/**
+ * Takes a file that is about to be deleted out of the releases that are not published. Its row is
+ * locked by the files service, and the application here, so that no publication comes between.
+ *
+ * @returns whether a published release needs the file; nothing was changed then
+ */
+export async function detachFile(ctx: AppsContext, applicationText: string, fileText: string, onlyCheck: boolean) {
+  const [applicationId, fileId] = [parseId(applicationText), parseId(fileText)];
+  if (!applicationId || !fileId || !(await store.hasArtifactOf(ctx.db, applicationId, fileId))) return false;
+  return runTransaction(ctx.db, async (tx) => {
+    await store.lockApplicationRow(tx, applicationId);
+    if (await store.isFilePublished(tx, applicationId, fileId)) return true;
+    if (!onlyCheck) await store.deleteArtifactsOfFile(tx, applicationId, fileId);
+    return false;
+  });
+}

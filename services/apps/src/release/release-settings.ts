@@ -1,0 +1,44 @@
+import type { Acting } from '@latchkey/audit/actor';
+import { SIGNING_KEY, SIGNING_KEY_RULE, SIGNING_KEYS_MAX } from '@latchkey/contract/release';
+import { updateApplication } from '../application/application.store.ts';
+import { type ApplicationRef, changeApplication, parseRef } from '../application/change-application.ts';
+import type { AppsContext } from '../context.ts';
+import { errors } from '../errors.ts';
+import { type ReleaseSettings, selectReleaseSettings } from './release-settings.store.ts';
+
+export type { ReleaseSettings } from './release-settings.store.ts';
+
+/** How updaters get the releases of an application. Throws `application_not_found`. */
+export async function getReleaseSettings(ctx: AppsContext, ref: ApplicationRef): Promise<ReleaseSettings> {
+  const { accountId, applicationId } = parseRef(ref);
+  const found = await selectReleaseSettings(ctx.db, accountId, applicationId);
+  if (!found) throw errors.application_not_found();
+  return found;
+}
+
+/**
+ * Changes the given settings. Published releases stay, whatever the new keys are.
+ *
+ * @throws `application_not_found`, `release_invalid`
+ */
+export async function updateReleaseSettings(
+  ctx: Acting<AppsContext>,
+  ref: ApplicationRef,
+  given: { readonly publicUpdates: boolean | undefined; readonly signingKeys: readonly string[] | undefined },
+): Promise<ReleaseSettings> {
+  const { publicUpdates, signingKeys } = given;
+  const keys = signingKeys && [...new Set(signingKeys)];
+  if (keys && (keys.length > SIGNING_KEYS_MAX || !keys.every((key) => SIGNING_KEY.test(key))))
+    throw errors.release_invalid().withDetails({ path: 'signingKeys', message: SIGNING_KEY_RULE });
+  return changeApplication(ctx, ref, async ({ tx, row, record }) => {
+    const previous = (await selectReleaseSettings(tx, row.account_id, row.id)) as ReleaseSettings;
+    const next = { public_updates: publicUpdates ?? previous.public_updates, signing_keys: keys ?? previous.signing_keys };
+    if (JSON.stringify(next) === JSON.stringify(previous)) return previous;
+    await updateApplication(tx, row.id, next);
+    await record('application.release_settings_updated', {
+      publicUpdates: next.public_updates,
+      signingKeys: next.signing_keys,
+    });
+    return next;
+  });
+}

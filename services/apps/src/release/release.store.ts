@@ -1,0 +1,128 @@
+import { type Insertable, type Kysely, type Selectable, sql, type Updateable } from 'kysely';
+import type { AppsDatabase, ReleaseArtifactTable, ReleaseTable } from '../db/schema.ts';
+
+type Db = Kysely<AppsDatabase>;
+
+export type ReleaseRow = Selectable<ReleaseTable>;
+export type ArtifactRow = Omit<Selectable<ReleaseArtifactTable>, 'release_id' | 'position'>;
+export type ReleaseWithArtifacts = ReleaseRow & { readonly artifacts: readonly ArtifactRow[] };
+
+const RELEASE = [
+  ...(['release.id', 'application_id', 'release.version', 'channel', 'notes', 'release.status'] as const),
+  ...(['rollout_percent', 'published_at', 'release.created_at'] as const),
+] as const;
+
+const artifacts = sql<ArtifactRow[]>`coalesce((
+  select jsonb_agg(jsonb_build_object('file_id', file_id, 'name', name, 'platform', platform, 'arch', arch, 'kind', kind,
+    'signature', signature, 'byte_size', byte_size::text, 'checksum', checksum, 'sha512', sha512) order by position)
+  from release_artifact where release_id = release.id), '[]')`;
+
+/** Releases with their artifacts. */
+const releases = (db: Db) =>
+  db
+    .selectFrom('release')
+    .select([...RELEASE])
+    .select(artifacts.as('artifacts'));
+
+/** Releases of an application, newest first. */
+export function selectReleases(db: Db, applicationId: string, limit: number): Promise<ReleaseWithArtifacts[]> {
+  const found = releases(db).where('application_id', '=', applicationId);
+  return found.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).execute();
+}
+
+/** Published releases of a channel. */
+export function selectPublished(db: Db, applicationId: string, channel: string): Promise<ReleaseWithArtifacts[]> {
+  const found = releases(db).where('application_id', '=', applicationId).where('channel', '=', channel);
+  return found.where('status', '=', 'published').execute();
+}
+
+/** A release of one of the account's applications, with the signing keys of that. */
+export function selectRelease(db: Db, accountId: string, releaseId: string) {
+  return releases(db)
+    .innerJoin('application', 'application.id', 'release.application_id')
+    .select('signing_keys')
+    .where('release.id', '=', releaseId)
+    .where('account_id', '=', accountId)
+    .executeTakeFirst();
+}
+
+export function selectReleaseOf(db: Db, applicationId: string, releaseId: string): Promise<ReleaseWithArtifacts | undefined> {
+  return releases(db).where('id', '=', releaseId).where('application_id', '=', applicationId).executeTakeFirst();
+}
+
+export async function countReleases(db: Db, applicationId: string): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count from release where application_id = ${applicationId}`.execute(db);
+  return rows[0]?.count ?? 0;
+}
+
+export async function insertRelease(tx: Db, row: Insertable<ReleaseTable>): Promise<void> {
+  await tx.insertInto('release').values(row).execute();
+}
+
+export async function updateRelease(tx: Db, id: string, changes: Updateable<ReleaseTable>): Promise<void> {
+  if (Object.keys(changes).length > 0) await tx.updateTable('release').set(changes).where('id', '=', id).execute();
+}
+
+export async function deleteRelease(tx: Db, id: string): Promise<void> {
+  await tx.deleteFrom('release').where('id', '=', id).execute();
+}
+
+export async function replaceArtifacts(
+  tx: Db,
+  releaseId: string,
+  rows: ReadonlyArray<Omit<Insertable<ReleaseArtifactTable>, 'release_id' | 'position'>>,
+): Promise<void> {
+  await tx.deleteFrom('release_artifact').where('release_id', '=', releaseId).execute();
+  if (rows.length === 0) return;
+  const values = rows.map((row, position) => ({ ...row, release_id: releaseId, position }));
+  await tx.insertInto('release_artifact').values(values).execute();
+}
+
+/** Writes what updaters are offered of a channel. */
+export async function writeFeed(tx: Db, applicationId: string, channel: string, offered: readonly ReleaseWithArtifacts[]) {
+  const json = JSON.stringify(offered);
+  await tx
+    .insertInto('release_feed')
+    .values({ application_id: applicationId, channel, releases: json })
+    .onConflict((conflict) => conflict.columns(['application_id', 'channel']).doUpdateSet({ releases: json }))
+    .execute();
+}
+
+/** True if a release of the application, drafts included, has the file: usually none. */
+export async function hasArtifactOf(db: Db, applicationId: string, fileId: string): Promise<boolean> {
+  const found = await db
+    .selectFrom('release_artifact')
+    .innerJoin('release', 'release.id', 'release_artifact.release_id')
+    .select('release.id')
+    .where('file_id', '=', fileId)
+    .where('application_id', '=', applicationId)
+    .limit(1)
+    .executeTakeFirst();
+  return found !== undefined;
+}
+
+const ofFile = (fileId: string) => sql<boolean>`id in (select release_id from release_artifact where file_id = ${fileId})`;
+
+export async function isFilePublished(tx: Db, applicationId: string, fileId: string): Promise<boolean> {
+  const found = tx.selectFrom('release').select('id').where('application_id', '=', applicationId);
+  return (await found.where('status', '=', 'published').where(ofFile(fileId)).limit(1).executeTakeFirst()) !== undefined;
+}
+
+export async function deleteArtifactsOfFile(tx: Db, applicationId: string, fileId: string): Promise<void> {
+  await sql`delete from release_artifact using release
+    where file_id = ${fileId} and release.id = release_id and application_id = ${applicationId}`.execute(tx);
+}
+
+/** The account of an application with a published release that has the file. */
+export async function selectOwnerOfPublished(db: Db, applicationId: string, fileId: string): Promise<string | undefined> {
+  const { rows } = await sql<{ account_id: string }>`
+    select account_id from application where id = ${applicationId} and exists (
+      select from release join release_artifact on release_id = release.id
+      where file_id = ${fileId} and application_id = ${applicationId} and status = 'published')`.execute(db);
+  return rows[0]?.account_id;
+}
+
+export async function lockApplicationRow(tx: Db, applicationId: string): Promise<void> {
+  await sql`select from application where id = ${applicationId} for update`.execute(tx);
+}

@@ -1,0 +1,58 @@
+import { SIGNING_KEY, SIGNING_KEY_RULE, SIGNING_KEYS_MAX } from '@latchkey/contract/release';
+import { ReleaseService } from '@latchkey/proto/latchkey/apps/v1/release_pb';
+import { z } from 'zod';
+import { list } from '../routing/list.ts';
+import { defineRoute, type RouteContext } from '../routing/route.ts';
+
+const URL = '/api/v1/panel/release-settings';
+
+const fields = {
+  publicUpdates: z.boolean().meta({ description: 'True if update feeds need no key.' }),
+  signingKeys: list(z.string().regex(SIGNING_KEY, SIGNING_KEY_RULE), 0, SIGNING_KEYS_MAX).meta({
+    description: 'Minisign public keys. With one at least, each artifact of a release needs a signature by one of them.',
+    examples: [['RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3']],
+  }),
+};
+
+const settings = z.object(fields).meta({ id: 'ReleaseSettings' });
+
+export function releaseSettingRoutes({ clients: { releases } }: RouteContext) {
+  const { method } = ReleaseService;
+  return [
+    defineRoute(`GET ${URL}`, 'files:read', {
+      operationId: 'getReleaseSettings',
+      application: 'query',
+      summary: 'Get the release settings of an application',
+      data: settings,
+      failures: [method.getReleaseSettings],
+      message: 'Successfully fetched release settings.',
+      handle: async ({ application }) => toRecord((await releases.getReleaseSettings(application)).settings),
+    }),
+    defineRoute(`PATCH ${URL}`, 'releases:write', {
+      operationId: 'updateReleaseSettings',
+      application: 'query',
+      summary: 'Change the release settings of an application',
+      description: 'Changes the given properties. `signingKeys` is the whole new list.',
+      body: z
+        .strictObject(fields)
+        .partial()
+        .refine((body) => Object.keys(body).length > 0, 'must have at least one property'),
+      examples: { publicUpdates: { publicUpdates: true } },
+      data: settings,
+      failures: [method.updateReleaseSettings],
+      message: 'Release settings updated.',
+      handle: async ({ application, body: { publicUpdates, signingKeys } }) => {
+        const given = {
+          ...(publicUpdates !== undefined && { publicUpdates }),
+          ...(signingKeys && { signingKeys: { keys: signingKeys } }),
+        };
+        return toRecord((await releases.updateReleaseSettings({ ...application, ...given })).settings);
+      },
+    }),
+  ];
+}
+
+const toRecord = (found: { readonly publicUpdates: boolean; readonly signingKeys: readonly string[] } | undefined) => ({
+  publicUpdates: found?.publicUpdates ?? false,
+  signingKeys: [...(found?.signingKeys ?? [])],
+});

@@ -1,0 +1,272 @@
+import { describeLength } from '@latchkey/contract/lengths';
+import {
+  ARTIFACT_LABEL,
+  ARTIFACT_LABEL_RULE,
+  ARTIFACT_NAME,
+  ARTIFACTS_MAX,
+  CHANNEL,
+  CHANNEL_RULE,
+  isSemver,
+  RELEASE_NOTES_MAX,
+  RELEASES_MAX,
+  SEMVER_RULE,
+  SIGNATURE_MAX,
+  STABLE_CHANNEL,
+} from '@latchkey/contract/release';
+import { type Release, ReleaseService, ReleaseStatus } from '@latchkey/proto/latchkey/apps/v1/release_pb';
+import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
+import { z } from 'zod';
+import type { Principal } from '../authentication/credential.ts';
+import type { Clients } from '../clients.ts';
+import { type ApplicationRef, resolveApplication } from '../routing/application.ts';
+import { list } from '../routing/list.ts';
+import { defineRoute, type RouteContext } from '../routing/route.ts';
+import { applicationId, EXAMPLE_IDS, idOf, textUpTo, timestamp, toIsoOrNull, trimmedText } from '../routing/schemas.ts';
+
+const URL = '/api/v1/panel/releases';
+
+const label = (description: string, example: string) =>
+  z
+    .string()
+    .regex(ARTIFACT_LABEL, ARTIFACT_LABEL_RULE)
+    .meta({ description, examples: [example] });
+
+const artifact = {
+  fileId: idOf('file', 'Id of a file of the application, from `uploadFile`.'),
+  name: trimmedText(ARTIFACT_NAME, `Name for users, ${describeLength(ARTIFACT_NAME)}. Updaters see its extension.`),
+  platform: label('`windows`, `darwin` or `linux` for the feeds, or any other.', 'windows'),
+  arch: label('`x86_64` or `aarch64` (also `x64`, `arm64`) for the feeds, or any other.', 'x86_64'),
+  kind: label('What it is. One artifact for each platform, arch and kind.', 'installer'),
+  signature: textUpTo(SIGNATURE_MAX).optional().meta({
+    description: 'A minisign signature, as text or in Base64 (Tauri), or an Ed25519 signature in Base64 (Sparkle).',
+  }),
+};
+
+const ROLLOUT_RULE = 'must be a whole number from 0 to 100';
+
+const fields = {
+  version: z
+    .string()
+    .refine(isSemver, SEMVER_RULE)
+    .meta({ description: 'Semantic Version.', examples: ['1.4.0'] }),
+  channel: z
+    .string()
+    .regex(CHANNEL, CHANNEL_RULE)
+    .meta({ description: `Channel, \`${STABLE_CHANNEL}\` by default.`, examples: [STABLE_CHANNEL, 'beta'] }),
+  notes: textUpTo(RELEASE_NOTES_MAX).meta({ description: 'Notes for users.', examples: ['Faster start.'] }),
+  rolloutPercent: z
+    .int({ error: ROLLOUT_RULE, abort: true })
+    .min(0, ROLLOUT_RULE)
+    .max(100, ROLLOUT_RULE)
+    .meta({ description: 'Share of the clients that are offered it.', examples: [100] }),
+  artifacts: list(z.strictObject(artifact), 0, ARTIFACTS_MAX).refine(
+    (artifacts) => new Set(artifacts.map(keyOf)).size === artifacts.length,
+    'must have one artifact for each platform, arch and kind',
+  ),
+};
+
+function keyOf({ platform, arch, kind }: { readonly platform: string; readonly arch: string; readonly kind: string }): string {
+  return `${platform} ${arch} ${kind}`;
+}
+
+const createBody = z.strictObject(fields).partial().required({ version: true });
+const updateBody = z
+  .strictObject(fields)
+  .partial()
+  .refine((body) => Object.keys(body).length > 0, 'must have at least one property');
+
+const release = z
+  .object({
+    id: idOf('release', 'Release id.'),
+    version: fields.version,
+    channel: fields.channel,
+    notes: z.string(),
+    status: z.enum(['draft', 'published', 'yanked']),
+    publishedAt: timestamp.nullable(),
+    rolloutPercent: z.int(),
+    artifacts: z.array(z.object({ ...artifact, name: z.string(), signature: z.string().optional() })),
+  })
+  .meta({ id: 'Release' });
+
+const params = z.object({ id: idOf('release', 'Id of the release, from `listReleases`.') });
+const query = z.object({ applicationId: applicationId.optional() });
+
+const STATUS = { [ReleaseStatus.PUBLISHED]: 'published', [ReleaseStatus.YANKED]: 'yanked' } as Record<ReleaseStatus, string>;
+
+const EXAMPLE_ARTIFACT = {
+  fileId: EXAMPLE_IDS.file,
+  name: 'Acme-1.4.0.exe',
+  platform: 'windows',
+  arch: 'x86_64',
+  kind: 'installer',
+};
+
+interface OneRequest {
+  readonly principal: Principal;
+  readonly params: { readonly id: string };
+  readonly query: { readonly applicationId?: string | undefined };
+}
+
+export function releaseRoutes({ clients }: RouteContext) {
+  const { releases } = clients;
+  const { method } = ReleaseService;
+  const one = { params, query, data: release };
+  return [
+    defineRoute(`GET ${URL}`, 'files:read', {
+      operationId: 'listReleases',
+      application: 'query',
+      summary: 'List the releases of an application',
+      description: `Newest first, at most ${RELEASES_MAX}.`,
+      data: z.array(release),
+      failures: [method.listReleases],
+      message: 'Successfully fetched releases.',
+      handle: async ({ application }) => (await releases.listReleases(application)).releases.map(toRecord),
+    }),
+    defineRoute(`POST ${URL}`, 'releases:write', {
+      operationId: 'createRelease',
+      application: 'query',
+      summary: 'Create a release',
+      description: 'A draft: updaters are not offered it before it is published.',
+      body: createBody,
+      examples: { beta: { version: '1.4.0', channel: 'beta', notes: 'Faster start.', artifacts: [EXAMPLE_ARTIFACT] } },
+      data: release,
+      failures: [method.createRelease, FileService.method.inspectFile],
+      message: 'Release created.',
+      handle: async ({ application, body }) => {
+        const { version, channel = STABLE_CHANNEL, notes = '', rolloutPercent = 100 } = body;
+        const artifacts = toArtifacts(body.artifacts ?? []);
+        await inspectArtifacts(clients, application, artifacts, []);
+        const given = { version, channel, notes, rolloutPercent, artifacts };
+        return toRecord((await releases.createRelease({ ...application, release: given })).release);
+      },
+    }),
+    defineRoute(`GET ${URL}/:id`, 'files:read', {
+      ...one,
+      operationId: 'getRelease',
+      summary: 'Get a release',
+      failures: [method.getRelease, 'application_forbidden'],
+      message: 'Successfully fetched release.',
+      handle: async (request) => toRecord((await findRelease(clients, request)).found.release),
+    }),
+    defineRoute(`PATCH ${URL}/:id`, 'releases:write', {
+      ...one,
+      operationId: 'updateRelease',
+      summary: 'Change a draft',
+      description: 'Changes the given properties. `artifacts` is the whole new list.',
+      body: updateBody,
+      examples: { notes: { notes: 'Faster start, and fixes.' } },
+      failures: [method.updateRelease, FileService.method.inspectFile, 'application_forbidden'],
+      message: 'Release updated.',
+      handle: async (request) => {
+        const { ref } = await findRelease(clients, request);
+        const { artifacts, ...rest } = request.body;
+        const given = artifacts && toArtifacts(artifacts);
+        if (given) await inspectArtifacts(clients, ref, given, []);
+        const updated = await releases.updateRelease({ ...ref, ...rest, ...(given && { artifacts: { artifacts: given } }) });
+        return toRecord(updated.release);
+      },
+    }),
+    defineRoute(`DELETE ${URL}/:id`, 'releases:write', {
+      params,
+      query,
+      operationId: 'deleteRelease',
+      summary: 'Delete a draft',
+      failures: [method.deleteRelease, 'application_forbidden'],
+      message: 'Release deleted.',
+      handle: async (request) => {
+        await releases.deleteRelease((await findRelease(clients, request)).ref);
+      },
+    }),
+    defineRoute(`POST ${URL}/:id/publish`, 'releases:write', {
+      ...one,
+      operationId: 'publishRelease',
+      summary: 'Publish a release',
+      description: [
+        'Updaters are offered it from then on. With signing keys, each artifact must have a signature that verifies.',
+        `In the channel \`${STABLE_CHANNEL}\` it becomes the version of the application, and live clients are notified.`,
+      ].join(' '),
+      body: z.strictObject({ rolloutPercent: fields.rolloutPercent.optional() }),
+      isBodyOptional: true,
+      examples: { tenPercent: { rolloutPercent: 10 } },
+      failures: [method.publishRelease, FileService.method.inspectFile, 'application_forbidden'],
+      message: 'Release published.',
+      handle: async (request) => {
+        const { ref, found } = await findRelease(clients, request);
+        const { artifacts = [], status } = found.release ?? {};
+        // The service rejects others, or replays a response.
+        const isDraft = status === ReleaseStatus.DRAFT;
+        const files = isDraft ? await inspectArtifacts(clients, ref, artifacts, found.signingKeys) : [];
+        return toRecord((await releases.publishRelease({ ...ref, ...request.body, files })).release);
+      },
+    }),
+    defineRoute(`POST ${URL}/:id/yank`, 'releases:write', {
+      ...one,
+      operationId: 'yankRelease',
+      summary: 'Yank a release',
+      description: 'Updaters are never offered it again. Yanking it again changes nothing.',
+      failures: [method.yankRelease, 'application_forbidden'],
+      message: 'Release yanked.',
+      handle: async (request) => {
+        return toRecord((await releases.yankRelease((await findRelease(clients, request)).ref)).release);
+      },
+    }),
+    defineRoute(`POST ${URL}/:id/rollout`, 'releases:write', {
+      ...one,
+      operationId: 'setReleaseRollout',
+      summary: 'Change the roll-out of a release',
+      body: z.strictObject({ rolloutPercent: fields.rolloutPercent }),
+      examples: { half: { rolloutPercent: 50 } },
+      failures: [method.setRollout, 'application_forbidden'],
+      message: 'Roll-out changed.',
+      handle: async (request) => {
+        const { ref } = await findRelease(clients, request);
+        return toRecord((await releases.setRollout({ ...ref, ...request.body })).release);
+      },
+    }),
+  ];
+}
+
+/** The release of a path, whose application the principal may use. */
+async function findRelease(clients: Clients, { principal, params: { id: releaseId }, query }: OneRequest) {
+  const { accountId } = principal;
+  const found = await clients.releases.getRelease({ accountId, releaseId, applicationId: query.applicationId ?? '' });
+  const ref = await resolveApplication(clients, principal, found.applicationId);
+  return { found, ref: { ...ref, releaseId } };
+}
+
+type Artifact = { readonly fileId: string; readonly signature: string };
+
+/** Reads the files of artifacts, and verifies their signatures if there are keys. */
+function inspectArtifacts({ files }: Clients, ref: ApplicationRef, artifacts: readonly Artifact[], publicKeys: string[]) {
+  const { accountId, applicationId } = ref;
+  return Promise.all(
+    artifacts.map(async ({ fileId, signature }) => {
+      const found = await files.inspectFile({ accountId, applicationId, fileId, signature, publicKeys });
+      return {
+        fileId,
+        signature,
+        verifiedKey: found.verifiedKey,
+        byteSize: found.byteSize,
+        checksum: Buffer.from(found.checksum).toString('hex'),
+        sha512: Buffer.from(found.sha512).toString('base64'),
+      };
+    }),
+  );
+}
+
+function toArtifacts<A extends { readonly signature?: string | undefined }>(artifacts: readonly A[]) {
+  return artifacts.map((given) => ({ ...given, signature: given.signature ?? '' }));
+}
+
+function toRecord(message: Release | undefined) {
+  const { id, version, channel, notes, status, publishedAt, rolloutPercent, artifacts } = message as Release;
+  return {
+    ...{ id, version, channel, notes },
+    status: STATUS[status] ?? 'draft',
+    publishedAt: toIsoOrNull(publishedAt),
+    rolloutPercent,
+    artifacts: artifacts.map(({ fileId, name, platform, arch, kind, signature }) => {
+      return { fileId, name, platform, arch, kind, ...(signature !== '' && { signature }) };
+    }),
+  };
+}

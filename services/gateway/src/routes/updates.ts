@@ -1,0 +1,173 @@
+import { hash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { isSemver, SEMVER_RULE } from '@latchkey/contract/release';
+import {
+  type GetFeedResponse,
+  type Release,
+  type ReleaseArtifact,
+  ReleaseService,
+} from '@latchkey/proto/latchkey/apps/v1/release_pb';
+import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
+import type { FastifyReply } from 'fastify';
+import semver from 'semver';
+import { z } from 'zod';
+import { readCredential } from '../authentication/credential.ts';
+import { errors } from '../errors.ts';
+import { namesEntity } from '../http/entity-tag.ts';
+import { defineRoute, type RouteContext } from '../routing/route.ts';
+import { applicationId } from '../routing/schemas.ts';
+import { appcast, electronUpdate, latestJson, tauriSignature, tauriUpdate } from '../updates/formats.ts';
+import { artifactsFor, isOffered } from '../updates/offer.ts';
+
+const URL = '/api/v1/updates/:applicationId/:channel';
+
+const text = (description: string, example: string) => z.string().meta({ description, examples: [example] });
+
+const channelParams = { applicationId, channel: text('Channel.', 'stable') };
+
+const query = z.object({
+  client: z
+    .string()
+    .optional()
+    .meta({
+      description: 'Stable name of the client, for roll-outs. Without it, only complete roll-outs are offered.',
+      examples: ['f3b1c2'],
+    }),
+});
+
+/** Seconds that clients and proxies may cache a feed. */
+const MAX_AGE_S = 60;
+const DOWNLOAD_LIFETIME_S = 3_600;
+
+type Params = { readonly applicationId: string; readonly channel: string };
+
+interface FeedRequest {
+  readonly params: Params;
+  readonly query: { readonly client?: string | undefined };
+  readonly raw: IncomingMessage;
+  readonly reply: FastifyReply;
+}
+
+interface Feed extends GetFeedResponse {
+  /** The releases that the client is offered, the highest version first. */
+  readonly offered: readonly Release[];
+  readonly urlOf: (artifact: ReleaseArtifact) => string;
+}
+
+export function updateRoutes({ clients, limits, publicUrl }: RouteContext) {
+  const { releases, files } = clients;
+  const base = publicUrl.replace(/\/+$/, '');
+  const limit = { limit: limits.updateFeeds, per: 'application' } as const;
+
+  async function readFeed({ params, query: { client }, raw }: FeedRequest): Promise<Feed> {
+    const feed = await releases.getFeed({ ...params, ...readHttpKey(raw) });
+    const urlOf = ({ downloadToken, name }: ReleaseArtifact) =>
+      `${base}/api/v1/updates/${params.applicationId}/${params.channel}/download/${downloadToken}/${encodeURIComponent(name)}`;
+    return { ...feed, offered: feed.releases.filter((release) => isOffered(release, client)), urlOf };
+  }
+
+  /** A feed; `render` returns undefined if there is no release for it. */
+  const feedRoute = (name: string, type: string, summary: string, render: (feed: Feed) => string | undefined) =>
+    defineRoute(`GET ${URL}/${name}`, 'public', {
+      operationId: `getFeed${name.replace(/(?:^|[-.])(\w)/g, (_, letter: string) => letter.toUpperCase())}`,
+      summary,
+      description: '`Authorization: Bearer <httpKey>`, unless the application has public updates.',
+      limit,
+      params: z.object(channelParams),
+      query,
+      bytesResponse: type,
+      failures: [ReleaseService.method.getFeed],
+      message: '',
+      handle: async (request) => {
+        const feed = await readFeed(request);
+        const body = render(feed);
+        if (body === undefined) throw errors.route_not_found();
+        return sendFeed(request, feed, type, body);
+      },
+    });
+
+  const electron = (name: string, platform: string, system: string) =>
+    feedRoute(name, 'text/yaml', `Get the feed of electron-updater for ${system}`, ({ offered, urlOf }) => {
+      const release = offered.find((found) => artifactsFor(found, platform).length > 0);
+      return release && electronUpdate(release, artifactsFor(release, platform), urlOf);
+    });
+
+  return [
+    defineRoute(`GET ${URL}/tauri/:target/:arch/:version`, 'public', {
+      operationId: 'getFeedTauri',
+      summary: 'Get the update for Tauri’s updater',
+      description: '204 if there is no higher version. `Authorization: Bearer <httpKey>`, unless the updates are public.',
+      limit,
+      params: z.object({
+        ...channelParams,
+        target: text('Platform, `{{target}}`.', 'windows'),
+        arch: text('Architecture, `{{arch}}`.', 'x86_64'),
+        version: text('Version of the client, `{{current_version}}`.', '1.3.0'),
+      }),
+      query,
+      bytesResponse: 'application/json',
+      failures: [ReleaseService.method.getFeed],
+      message: '',
+      handle: async (request) => {
+        const feed = await readFeed(request);
+        const { target, arch, version } = request.params;
+        if (!isSemver(version)) throw errors.request_invalid().withDetails({ path: 'params.version', message: SEMVER_RULE });
+        for (const release of feed.offered) {
+          if (semver.compare(release.version, version) <= 0) break;
+          const artifact = artifactsFor(release, target, arch).find((found) => tauriSignature(found) !== undefined);
+          if (artifact) return sendFeed(request, feed, 'application/json', tauriUpdate(release, artifact, feed.urlOf));
+        }
+        return request.reply.headers(cacheHeaders(feed)).code(204).send();
+      },
+    }),
+    electron('latest.yml', 'windows', 'Windows'),
+    electron('latest-mac.yml', 'darwin', 'macOS'),
+    electron('latest-linux.yml', 'linux', 'Linux'),
+    feedRoute('appcast.xml', 'application/xml', 'Get the appcast for Sparkle', ({ applicationName, offered, urlOf }) =>
+      appcast(applicationName, offered, urlOf),
+    ),
+    feedRoute('latest.json', 'application/json', 'Get the latest release', ({ offered: [release], urlOf }) => {
+      return release && latestJson(release, urlOf);
+    }),
+    defineRoute(`GET ${URL}/download/:token/:name`, 'public', {
+      operationId: 'downloadUpdate',
+      summary: 'Download a file of a release',
+      description: 'URLs of feeds. They need no credential, are valid for a day, and end when the release is yanked.',
+      limit,
+      params: z.object({
+        ...channelParams,
+        token: text('Signature of the URL.', 'AZ…'),
+        name: text('Name of the artifact.', 'Acme-1.4.0.exe'),
+      }),
+      redirects: { when: 'To the bytes of the file, with ranges.', always: true },
+      failures: [ReleaseService.method.resolveDownload, FileService.method.createDownloadUrl],
+      message: '',
+      handle: async ({ params, reply }) => {
+        const { accountId, fileId } = await releases.resolveDownload(params);
+        const ref = { accountId, applicationId: params.applicationId, fileId };
+        const { url } = await files.createDownloadUrl({ ...ref, lifetimeSeconds: DOWNLOAD_LIFETIME_S });
+        return reply.header('cache-control', 'no-store').redirect(url);
+      },
+    }),
+  ];
+}
+
+/** The HTTP key of a request. A malformed one is empty, which is no key's text. */
+function readHttpKey(raw: IncomingMessage): { readonly httpKey?: string } {
+  if (raw.headers.authorization === undefined) return {};
+  const credential = readCredential(raw);
+  return { httpKey: 'text' in credential ? credential.text : '' };
+}
+
+const cacheHeaders = ({ publicUpdates }: Feed) => ({
+  'cache-control': `${publicUpdates ? 'public' : 'private'}, max-age=${MAX_AGE_S}`,
+  vary: 'Authorization',
+});
+
+function sendFeed({ raw, reply }: FeedRequest, feed: Feed, type: string, body: string): FastifyReply {
+  const etag = `"${hash('sha256', body, 'base64url')}"`;
+  reply.headers({ ...cacheHeaders(feed), etag });
+  const ifNoneMatch = raw.headers['if-none-match'];
+  if (ifNoneMatch !== undefined && namesEntity(ifNoneMatch, etag)) return reply.code(304).send();
+  return reply.type(`${type}; charset=utf-8`).send(body);
+}

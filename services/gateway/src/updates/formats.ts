@@ -1,0 +1,100 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import type { Release, ReleaseArtifact } from '@latchkey/proto/latchkey/apps/v1/release_pb';
+import { artifactsFor } from './offer.ts';
+
+/** URL of an artifact. */
+export type UrlOf = (artifact: ReleaseArtifact) => string;
+
+const publishedAt = ({ publishedAt }: Release) => (publishedAt ? timestampDate(publishedAt) : new Date(0));
+
+const MINISIGN = 'untrusted comment:';
+
+/** The minisign signature of an artifact in Base64, which Tauri needs. */
+export function tauriSignature({ signature }: ReleaseArtifact): string | undefined {
+  if (signature.trim().startsWith(MINISIGN)) return Buffer.from(signature).toString('base64');
+  return Buffer.from(signature, 'base64').toString().startsWith(MINISIGN) ? signature.trim() : undefined;
+}
+
+/** The Ed25519 signature of the bytes of an artifact, which Sparkle needs; none if prehashed. */
+export function sparkleSignature(artifact: ReleaseArtifact): string | undefined {
+  const minisign = tauriSignature(artifact);
+  if (minisign === undefined)
+    return Buffer.from(artifact.signature, 'base64').length === 64 ? artifact.signature.trim() : undefined;
+  const line = Buffer.from(minisign, 'base64').toString().split(/\r?\n/)[1] ?? '';
+  const bytes = Buffer.from(line, 'base64');
+  return bytes.toString('latin1', 0, 2) === 'Ed' ? bytes.subarray(10, 74).toString('base64') : undefined;
+}
+
+/** The response of a dynamic server of Tauri's updater. */
+export function tauriUpdate(release: Release, artifact: ReleaseArtifact, urlOf: UrlOf): string {
+  const { version, notes } = release;
+  const update = { version, notes, pub_date: publishedAt(release).toISOString(), url: urlOf(artifact) };
+  return JSON.stringify({ ...update, signature: tauriSignature(artifact) });
+}
+
+/** `latest.yml` of electron-updater. Its values are in the JSON that YAML includes. */
+export function electronUpdate(release: Release, artifacts: readonly ReleaseArtifact[], urlOf: UrlOf): string {
+  const files = artifacts.map((a) => `  - url: ${quote(urlOf(a))}\n    sha512: ${quote(a.sha512)}\n    size: ${a.byteSize}\n`);
+  const [first] = artifacts as [ReleaseArtifact];
+  return [
+    `version: ${quote(release.version)}\n`,
+    `files:\n${files.join('')}`,
+    `path: ${quote(urlOf(first))}\nsha512: ${quote(first.sha512)}\n`,
+    `releaseNotes: ${quote(release.notes)}\n`,
+    `releaseDate: ${quote(publishedAt(release).toISOString())}\n`,
+  ].join('');
+}
+
+const quote = (text: string) => JSON.stringify(text).replace(/[\x7f-\x9f\u2028\u2029\ufeff]/g, escapeUnit);
+const escapeUnit = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+
+/** Sparkle's appcast of the releases for macOS. */
+export function appcast(title: string, releases: readonly Release[], urlOf: UrlOf): string {
+  const items = releases.map((release) => {
+    const artifacts = artifactsFor(release, 'darwin');
+    const artifact = artifacts.find((a) => sparkleSignature(a) !== undefined) ?? artifacts[0];
+    return artifact ? appcastItem(release, artifact, urlOf) : '';
+  });
+  return [
+    '<?xml version="1.0" encoding="utf-8"?>\n',
+    '<rss version="2.0" xmlns:sparkle="http://www.andymatuschak.org/xml-namespaces/sparkle">\n',
+    `<channel>\n<title>${escapeXml(title)}</title>\n${items.join('')}</channel>\n</rss>\n`,
+  ].join('');
+}
+
+function appcastItem(release: Release, artifact: ReleaseArtifact, urlOf: UrlOf): string {
+  const version = escapeXml(release.version);
+  const signature = sparkleSignature(artifact);
+  return [
+    `<item>\n<title>${version}</title>\n<pubDate>${publishedAt(release).toUTCString()}</pubDate>\n`,
+    `<sparkle:version>${version}</sparkle:version>\n`,
+    `<sparkle:shortVersionString>${version}</sparkle:shortVersionString>\n`,
+    release.notes === '' ? '' : `<description sparkle:format="plain-text">${escapeXml(release.notes)}</description>\n`,
+    `<enclosure url="${escapeXml(urlOf(artifact))}" length="${artifact.byteSize}" type="application/octet-stream"`,
+    signature === undefined ? '' : ` sparkle:edSignature="${escapeXml(signature)}"`,
+    '/>\n</item>\n',
+  ].join('');
+}
+
+const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&apos;' };
+
+/** Text for XML 1.0, without the characters that it cannot have. */
+function escapeXml(text: string): string {
+  const allowed = text.replace(/[^\t\n\r\x20-\ufffd\u{10000}-\u{10ffff}]/gu, '');
+  return allowed.replace(/[&<>"']/g, (character) => ENTITIES[character] as string);
+}
+
+/** Latchkey's own feed. */
+export function latestJson(release: Release, urlOf: UrlOf): string {
+  const { version, channel, notes, artifacts } = release;
+  return JSON.stringify({
+    ...{ version, channel, notes, publishedAt: publishedAt(release).toISOString() },
+    artifacts: artifacts.map((artifact) => {
+      const { name, platform, arch, kind, checksum, sha512, signature } = artifact;
+      return {
+        ...{ name, platform, arch, kind, url: urlOf(artifact), byteSize: Number(artifact.byteSize), checksum, sha512 },
+        ...(signature !== '' && { signature }),
+      };
+    }),
+  });
+}
