@@ -8,6 +8,7 @@ import { AuditLog } from './resources/audit-log.ts';
 import { Avatar } from './resources/avatar.ts';
 import { Files } from './resources/files.ts';
 import { Oidc } from './resources/oidc.ts';
+import { Releases } from './resources/releases.ts';
 import { TwoFactor } from './resources/two-factor.ts';
 import type { Prepare } from './upload/upload.ts';
 
@@ -17,6 +18,7 @@ export class LatchkeyBase<Source> {
   readonly levels: Levels;
   readonly keys: RuntimeKeys;
   readonly files: Files<Source>;
+  readonly releases: Releases;
   readonly apiKeys: ApiKeys;
   readonly account: Account;
   readonly twoFactor: TwoFactor;
@@ -32,6 +34,7 @@ export class LatchkeyBase<Source> {
     this.levels = new Levels(http);
     this.keys = new RuntimeKeys(http);
     this.files = new Files(http, prepare);
+    this.releases = new Releases(http);
     this.apiKeys = new ApiKeys(http);
     this.account = new Account(http);
     this.twoFactor = new TwoFactor(http);

@@ -18,6 +18,12 @@ export interface FilePage {
   readonly totalPages: number;
 }
 
+export type Release = Schemas['Release'];
+export type ReleaseArtifact = Release['artifacts'][number];
+export type NewRelease = BodyOf<'POST /api/v1/panel/releases'>;
+export type ReleaseChanges = BodyOf<'PATCH /api/v1/panel/releases/{id}'>;
+export type ReleaseSettings = Schemas['ReleaseSettings'];
+
 export type Scope = Schemas['Scope'];
 export type ApiKey = Schemas['ApiKey'];
 /** A key with its text, `plaintextKey`. */

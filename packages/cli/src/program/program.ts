@@ -23,6 +23,7 @@ import { limitsCommand } from '../commands/limits.ts';
 import { listenCommand } from '../commands/listen.ts';
 import { loginCommand } from '../commands/login.ts';
 import { logoutCommand } from '../commands/logout.ts';
+import { releaseCommand } from '../commands/release.ts';
 import { whoamiCommand } from '../commands/whoami.ts';
 import { helpConfiguration } from '../output/help.ts';
 import { printable, printableLines } from '../output/text.ts';
@@ -51,7 +52,8 @@ export function createProgram(io: Io, admin: AdminPrograms = {}): Command {
       outputError: () => undefined,
     });
   program.commandsGroup('Most used:');
-  for (const create of [loginCommand, appsCommand, filesCommand, listenCommand, limitsCommand]) program.addCommand(create(io));
+  for (const create of [loginCommand, appsCommand, filesCommand, releaseCommand, listenCommand, limitsCommand])
+    program.addCommand(create(io));
   program.commandsGroup('More:');
   const more = [levelsCommand, keysCommand, applyCommand, exportCommand, apiKeysCommand, auditCommand, whoamiCommand];
   for (const create of [...more, logoutCommand, completionCommand]) program.addCommand(create(io));

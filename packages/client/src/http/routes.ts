@@ -21,7 +21,12 @@ export type EnvelopeOf<T extends Target> =
 export type DataOf<T extends Target> = EnvelopeOf<T> extends { readonly data: infer D } ? D : undefined;
 
 /** The JSON body of a route. */
-export type BodyOf<T extends Target> = OperationOf<T> extends { readonly requestBody: infer B } ? JsonOf<B> : undefined;
+export type BodyOf<T extends Target> =
+  OperationOf<T> extends { readonly requestBody?: infer B }
+    ? [NonNullable<B>] extends [never]
+      ? undefined
+      : JsonOf<NonNullable<B>>
+    : undefined;
 
 type ParametersOf<T extends Target> = OperationOf<T> extends { readonly parameters: infer P } ? P : never;
 

@@ -3,7 +3,8 @@ import { createHash, generateKeyPairSync, sign } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { run } from '@latchkey/cli/testing/run';
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { Answer, Api } from '../client/api.ts';
 import { createApplication, createKey, type Owner, signUp } from '../client/caller.ts';
 import { deleteFile, outcome, renameFile, upload } from '../client/files.ts';
@@ -272,4 +273,42 @@ describe.skipIf(!existsSync('/usr/bin/minisign'))('signatures of minisign', () =
     signer.remove();
     stranger.remove();
   });
+});
+
+it('latchkey release publish uploads a build, publishes it, and goes on with what it finds', async () => {
+  const { id, key } = await prepare();
+  const dir = mkdtempSync(join(tmpdir(), 'latchkey-release-'));
+  onTestFinished(() => rmSync(dir, { recursive: true }));
+  const write = (name: string, text: string) => {
+    writeFileSync(join(dir, name), text);
+    return join(dir, name);
+  };
+  const paths = [
+    write('Acme Setup 2.1.0.exe', 'windows build'),
+    write('Acme-2.1.0-arm64.dmg', 'mac build'),
+    write('Acme-2.1.0-arm64.dmg.minisig', 'a signature'),
+    write('latest.yml', 'version: 2.1.0'),
+  ];
+  const notes = write('CHANGELOG.md', '## 2.1.0\n\n- Speed\n\n## 2.0.0\n\n- Old\n');
+  const env = { LATCHKEY_URL: api.baseUrl, LATCHKEY_KEY: (await createKey(owner)).text };
+  const publishing = ['release', 'publish', ...paths, '--app', id, '--channel', 'beta', '--notes', notes];
+  const drafted = await run([...publishing, '--draft', '--json'], env);
+  expect([drafted.code, drafted.stderr]).toEqual([0, expect.stringContaining('uploaded')]);
+  const published = await run([...publishing, '--rollout', '100', '--json'], env);
+  expect([published.code, published.stderr]).toEqual([0, expect.stringContaining('unchanged')]);
+  expect(JSON.parse(published.stdout)).toMatchObject({
+    version: '2.1.0',
+    channel: 'beta',
+    notes: '- Speed',
+    status: 'published',
+  });
+  const { artifacts } = JSON.parse((await readFeed(id, 'beta/latest.json', { key })).text);
+  expect(artifacts).toMatchObject([
+    { name: 'Acme Setup 2.1.0.exe', platform: 'windows', arch: 'x86_64', kind: 'exe' },
+    { name: 'Acme-2.1.0-arm64.dmg', platform: 'darwin', arch: 'aarch64', kind: 'dmg', signature: 'a signature' },
+  ]);
+  expect((await run(['release', 'list', '--app', id], env)).stdout).toContain('2.1.0');
+  const { id: release } = JSON.parse(published.stdout);
+  expect((await run(['release', 'yank', release], env)).stdout).toBe('Yanked 2.1.0 of beta.\n');
+  expect((await run([...publishing.slice(0, 2), notes, '--app', id], env)).code).not.toBe(0);
 });

@@ -1,0 +1,70 @@
+import { Command, Option } from 'commander';
+import { resolveApplication } from '../lookup/resolve.ts';
+import { formatTime } from '../output/text.ts';
+import { examples, withContext } from '../program/command.ts';
+import type { Io } from '../program/io.ts';
+import { type PublishOptions, publishFiles } from '../release/publish-files.ts';
+
+export function releaseCommand(io: Io): Command {
+  const release = new Command('release').description('Publish releases to updaters');
+  addPublish(release, io);
+  addList(release, io);
+  addYank(release, io);
+  return release;
+}
+
+const appOption = () => new Option('-a, --app <app>', 'name or id of the application').makeOptionMandatory().env('LATCHKEY_APP');
+
+const percent = (text: string) => (/^\d{1,3}$/.test(text) ? Number(text) : Number.NaN);
+
+function addPublish(release: Command, io: Io): void {
+  const command = release
+    .command('publish')
+    .description(
+      'Upload files, and publish them as a release. Platform, architecture and version are those in the names; *.sig and *.minisig sign the file they are named after',
+    )
+    .argument('<path...>', 'files and their signatures; *.yml, *.blockmap and *.txt are skipped')
+    .addOption(appOption())
+    .option('--channel <channel>', 'channel', 'stable')
+    .option('--release-version <version>', 'Semantic Version; that in the names of the files unless set')
+    .option('--notes <path>', 'file with notes; of a changelog, only the section of the version')
+    .option('--rollout <percent>', 'share of the clients that are offered it', percent, 100)
+    .option('--draft', 'leave it as a draft')
+    .action(withContext(io, (context, paths: string[], options: PublishOptions) => publishFiles(context, paths, options)));
+  examples(command, [
+    ['latchkey release publish dist/* --app "Difference Engine" --channel beta --notes CHANGELOG.md', 'Publish a build'],
+  ]);
+}
+
+function addList(release: Command, io: Io): void {
+  const command = release
+    .command('list')
+    .description('List the releases of an application, newest first')
+    .addOption(appOption())
+    .action(
+      withContext(io, async (context, { app }: { app: string }) => {
+        const client = await context.client();
+        const { id } = await resolveApplication(client, app);
+        const found = await client.releases.list(id);
+        const rows = found.map(({ id, version, channel, status, rolloutPercent, publishedAt }) => {
+          return [version, channel, status, `${rolloutPercent} %`, publishedAt ? formatTime(publishedAt) : '-', id];
+        });
+        context.printTable(found, ['VERSION', 'CHANNEL', 'STATUS', 'ROLL-OUT', 'PUBLISHED (UTC)', 'ID'], rows);
+      }),
+    );
+  examples(command, [['latchkey release list --app "Difference Engine"', 'List its releases']]);
+}
+
+function addYank(release: Command, io: Io): void {
+  const command = release
+    .command('yank')
+    .description('Withdraw a published release from updaters')
+    .argument('<release>', 'id of the release')
+    .action(
+      withContext(io, async (context, id: string) => {
+        const yanked = await (await context.client()).releases.yank(id);
+        context.print(yanked, `Yanked ${yanked.version} of ${yanked.channel}.`);
+      }),
+    );
+  examples(command, [['latchkey release yank 019a9e47-4b1a-7c63-9d2f-8e5f0a6c3b71', 'Withdraw a release']]);
+}

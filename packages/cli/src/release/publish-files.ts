@@ -1,0 +1,115 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { basename } from 'node:path';
+import type { Latchkey, NewRelease, Release, ReleaseArtifact } from '@latchkey/client';
+import { resolveApplication } from '../lookup/resolve.ts';
+import type { Context } from '../program/context.ts';
+import { CliError } from '../program/errors.ts';
+import { createRateLimitRetry } from '../program/rate-limit-retry.ts';
+import { abortOnSignal } from '../program/signals.ts';
+import { UploadProgress } from '../upload/upload-progress.ts';
+import { readArtifactName, readNotes, readVersion } from './artifact-name.ts';
+
+export interface PublishOptions {
+  readonly app: string;
+  readonly channel: string;
+  readonly releaseVersion?: string;
+  readonly notes?: string;
+  readonly rollout: number;
+  readonly draft?: boolean;
+}
+
+interface LocalArtifact extends Omit<ReleaseArtifact, 'fileId'> {
+  readonly path: string;
+}
+
+const SIGNATURE = /\.(?:sig|minisig)$/;
+const SKIPPED = /\.(?:ya?ml|blockmap|txt)$/;
+
+/** Uploads files and publishes them. A repetition goes on with the draft and the files it finds. */
+export async function publishFiles(context: Context, paths: readonly string[], options: PublishOptions): Promise<void> {
+  const artifacts = await readArtifacts(paths);
+  const version = options.releaseVersion ?? findVersion(artifacts);
+  const notes = options.notes === undefined ? '' : readNotes(await readText(options.notes), version);
+  const client = await context.client();
+  const { id: applicationId } = await resolveApplication(client, options.app);
+  const uploaded = await uploadArtifacts(context, client, applicationId, artifacts);
+  const { channel, rollout: rolloutPercent } = options;
+  const draft = await saveDraft(client, applicationId, { version, channel, notes, rolloutPercent, artifacts: uploaded });
+  const release = options.draft ? draft : await client.releases.publish(draft.id);
+  context.print(release, `${options.draft ? 'Saved a draft of' : 'Published'} ${version} to ${channel} (${release.id}).`);
+}
+
+/** Finds every problem before anything is sent. */
+async function readArtifacts(paths: readonly string[]): Promise<LocalArtifact[]> {
+  const named = paths.filter((path) => !SIGNATURE.test(path) && !SKIPPED.test(path));
+  if (named.length === 0) throw new CliError('usage', 'No file to publish. Name at least one.');
+  const artifacts = await Promise.all(
+    named.map(async (path) => {
+      const name = basename(path);
+      const found = readArtifactName(name);
+      if (!found) throw new CliError('usage', `The platform of ${name} is unknown. Put windows, darwin or linux into its name.`);
+      const signed = paths.find((other) => SIGNATURE.test(other) && other.replace(SIGNATURE, '') === path);
+      return { path, name, ...found, ...(signed !== undefined && { signature: (await readText(signed)).trim() }) };
+    }),
+  );
+  const keys = artifacts.map(({ platform, arch, kind }) => `${platform} ${arch} ${kind}`);
+  const twice = artifacts.find((_artifact, i) => keys.indexOf(keys[i] as string) !== i);
+  if (twice)
+    throw new CliError('usage', `Another file is also for ${twice.platform} ${twice.arch} ${twice.kind}: ${twice.name}.`);
+  return artifacts;
+}
+
+function findVersion(artifacts: readonly LocalArtifact[]): string {
+  const versions = new Set(artifacts.map(({ name }) => readVersion(name)));
+  const [version] = versions;
+  if (versions.size !== 1 || version === undefined)
+    throw new CliError('usage', 'The files have no common version in their names. Set it with --release-version.');
+  return version;
+}
+
+function readText(path: string): Promise<string> {
+  return readFile(path, 'utf8').catch(() => {
+    throw new CliError('usage', `${path} does not exist or can't be read. Check the path.`);
+  });
+}
+
+async function uploadArtifacts(context: Context, client: Latchkey, applicationId: string, artifacts: readonly LocalArtifact[]) {
+  const stored = new Map<string, string>();
+  for await (const { displayName, id } of client.files.iterate(applicationId)) stored.set(displayName, id);
+  const { signal, release } = abortOnSignal();
+  const uploaded: ReleaseArtifact[] = [];
+  const width = Math.max(...artifacts.map(({ name }) => name.length));
+  try {
+    for (const { path, ...artifact } of artifacts) {
+      const progress = new UploadProgress(context, artifact.name, width);
+      // Names of files on the server are shorter than those of builds; the content makes one.
+      const name = `r-${(await hashFile(path)).slice(0, 14)}`;
+      const retry = createRateLimitRetry((line) => progress.wait(line), signal);
+      const known = stored.get(name);
+      const fileId = known ?? (await retry(() => client.files.upload(applicationId, path, { name, signal }))).id;
+      progress.end(known ? 'unchanged' : 'uploaded');
+      uploaded.push({ fileId, ...artifact });
+    }
+  } finally {
+    release();
+  }
+  return uploaded;
+}
+
+async function hashFile(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  try {
+    for await (const chunk of createReadStream(path)) hash.update(chunk);
+  } catch {
+    throw new CliError('usage', `${path} can't be read. Check the path.`);
+  }
+  return hash.digest('hex');
+}
+
+async function saveDraft(client: Latchkey, applicationId: string, release: NewRelease): Promise<Release> {
+  const drafts = (await client.releases.list(applicationId)).filter(({ status }) => status === 'draft');
+  const same = drafts.find(({ version, channel }) => version === release.version && channel === release.channel);
+  return same ? client.releases.update(same.id, release) : client.releases.create(applicationId, release);
+}
