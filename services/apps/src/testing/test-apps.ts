@@ -3,6 +3,7 @@ import { type CallOptions, type Client, createClient } from '@connectrpc/connect
 import { createLogger } from '@latchkey/kit/log/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { ApplicationService, type RuntimeKeys } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { ReleaseService } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { createEmptyTestDatabase, createTestDatabase } from '@latchkey/testkit/postgres/database';
 import { createTestClock } from '@latchkey/testkit/test-clock';
 import pg from 'pg';
@@ -34,6 +35,7 @@ export interface InstanceOptions extends AppsOverrides {
 export interface AppsInstance {
   readonly service: AppsService;
   readonly client: Client<typeof ApplicationService>;
+  readonly releases: Client<typeof ReleaseService>;
 }
 
 /** Required settings. No Redis listens there: only a started instance needs one. */
@@ -43,7 +45,8 @@ function createInstance(url: string, { env, ...overrides }: InstanceOptions = {}
   const { logger = createLogger('apps', 'silent') } = overrides;
   const config = readAppsConfig({ DATABASE_URL: url, ...REQUIRED, ...env });
   const service = createAppsService(config, { ...overrides, logger });
-  return { service, client: createClient(ApplicationService, createDirectTransport(service.routes, logger)) };
+  const transport = createDirectTransport(service.routes, logger);
+  return { service, client: createClient(ApplicationService, transport), releases: createClient(ReleaseService, transport) };
 }
 
 async function migrateApps(url: string): Promise<string[]> {
@@ -72,10 +75,11 @@ export async function startTestApps(isMigrated = true) {
     instances.push(instance);
     return instance;
   };
-  const { service, client } = connect();
+  const { service, client, releases } = connect();
   return {
     service,
     client,
+    releases,
     clock,
     url,
     /** The database with the service's schema as search path. */

@@ -1,0 +1,49 @@
+import { create } from '@bufbuild/protobuf';
+import { ReleaseSchema } from '@latchkey/proto/latchkey/apps/v1/release_pb';
+import { expect, it } from 'vitest';
+import { appcast, electronUpdate, sparkleSignature } from './formats.ts';
+import { artifactsFor, isOffered } from './offer.ts';
+
+const release = (rolloutPercent: number) => create(ReleaseSchema, { id: 'a', version: '1.0.0', rolloutPercent });
+const clients = Array.from({ length: 2_000 }, (_, n) => `client ${n}`);
+const artifact = { fileId: 'f', name: 'x', platform: 'macOS', arch: 'ARM64', kind: 'zip', sha512: 's', byteSize: 1n };
+
+it('offers a roll-out to its share of the clients, who stay in as it grows', () => {
+  const shares = [0, 10, 50, 100].map((percent) => clients.filter((client) => isOffered(release(percent), client)));
+  const [none, tenth = [], half = [], all] = shares;
+  expect([none, all]).toEqual([[], clients]);
+  expect(tenth.length / clients.length).toBeCloseTo(0.1, 1);
+  expect(half.length / clients.length).toBeCloseTo(0.5, 1);
+  expect(tenth.every((client) => half.includes(client))).toBe(true);
+  expect([isOffered(release(99), undefined), isOffered(release(99), '')]).toEqual([false, false]);
+});
+
+it('knows other names of platforms and architectures', () => {
+  const found = create(ReleaseSchema, { artifacts: [artifact] });
+  expect(artifactsFor(found, 'darwin', 'aarch64')).toHaveLength(1);
+  expect(artifactsFor(found, 'darwin', 'x86_64')).toEqual([]);
+  expect(artifactsFor(found, 'constructor')).toEqual([]);
+});
+
+it('escapes texts in XML and YAML', () => {
+  const notes = `]]> <a href="x">&'\u0001\u2028\ud83d\ude00`;
+  const found = create(ReleaseSchema, { version: '1.0.0', notes, artifacts: [artifact] });
+  const xml = appcast('A & <B>', [found], () => 'https://x/?a=1&b="2"');
+  expect(xml).toContain('<title>A &amp; &lt;B&gt;</title>');
+  expect(xml).toContain(']]&gt; &lt;a href=&quot;x&quot;&gt;&amp;&apos;\u2028\ud83d\ude00</description>');
+  expect(xml).toContain('url="https://x/?a=1&amp;b=&quot;2&quot;"');
+  const yaml = electronUpdate(found, found.artifacts, () => 'https://x');
+  expect(yaml).toContain(String.raw`releaseNotes: "]]> <a href=\"x\">&'\u0001\u2028`);
+  expect(yaml.split('\n').every((line) => /^(?:files:|(?: {2}- | {4})?\w+: (?:".*"|\d+)|)$/.test(line))).toBe(true);
+});
+
+it('finds the Ed25519 signature for Sparkle in other formats, unless it is of a hash', () => {
+  const bytes = Buffer.alloc(64, 7);
+  const minisign = (algorithm: string) =>
+    `untrusted comment: x\n${Buffer.concat([Buffer.from(algorithm), Buffer.alloc(8), bytes]).toString('base64')}\n`;
+  const signatureOf = (signature: string) =>
+    sparkleSignature(create(ReleaseSchema, { artifacts: [{ ...artifact, signature }] }).artifacts[0] as never);
+  expect(signatureOf(bytes.toString('base64'))).toBe(bytes.toString('base64'));
+  expect(signatureOf(minisign('Ed'))).toBe(bytes.toString('base64'));
+  for (const text of [minisign('ED'), '', 'x']) expect(signatureOf(text)).toBeUndefined();
+});
