@@ -28,4 +28,6 @@ export const SIGNING_KEY_RULE = 'must be a minisign public key: the 56 character
 /** Releases of an application at most, drafts included. */
 export const RELEASES_MAX = 500;
 /** Releases of a feed at most, the highest versions. */
-export const FEED_RELEASES_MAX = 20;
+export const FEED_RELEASES_MAX = 10;
+/** Releases of a list at most, the newest. */
+export const RELEASES_LISTED_MAX = 100;

@@ -1000,7 +1000,7 @@ export interface paths {
         };
         /**
          * List the releases of an application
-         * @description Newest first, at most 500.
+         * @description Newest first, at most 100.
          *
          *     Needs the scope `files:read`, or a dashboard session.
          */

@@ -83,7 +83,9 @@ describe('releases', () => {
     expect(outcome(await act(draft.id, 'rollout', { rolloutPercent: 1 }))).toBe('400 bad_request');
     expect((await api.get(RELEASES, { applicationId: id })).data).toHaveLength(1);
     const { data: other } = await createRelease(id, { version: '1.5.0' });
-    expect(outcome(await api.delete(`${RELEASES}/${other.id}`))).toBe('200');
+    const deletion = { headers: { 'idempotency-key': 'deletion' } };
+    for (let n = 0; n < 2; n += 1) expect(outcome(await api.delete(`${RELEASES}/${other.id}`, null, deletion))).toBe('200');
+    expect(outcome(await api.delete(`${RELEASES}/${other.id}`))).toBe('404 not_found');
     expect(outcome(await api.get(`${RELEASES}/${other.id}`))).toBe('404 not_found');
   });
 

@@ -30,10 +30,15 @@ export function selectReleases(db: Db, applicationId: string, limit: number): Pr
   return found.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).execute();
 }
 
-/** Published releases of a channel. */
-export function selectPublished(db: Db, applicationId: string, channel: string): Promise<ReleaseWithArtifacts[]> {
-  const found = releases(db).where('application_id', '=', applicationId).where('channel', '=', channel);
-  return found.where('status', '=', 'published').execute();
+/** Ids and versions of the published releases of a channel. */
+export function selectPublishedVersions(db: Db, applicationId: string, channel: string) {
+  const found = db.selectFrom('release').select(['id', 'version']).where('application_id', '=', applicationId);
+  return found.where('channel', '=', channel).where('status', '=', 'published').execute();
+}
+
+/** Some releases, in no order. */
+export function selectReleasesByIds(db: Db, ids: readonly string[]): Promise<ReleaseWithArtifacts[]> {
+  return releases(db).where(sql<boolean>`release.id = any(${ids}::uuid[])`).execute();
 }
 
 /** A release of one of the account's applications, with the signing keys of that. */

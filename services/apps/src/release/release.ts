@@ -1,5 +1,6 @@
 import type { Acting } from '@latchkey/audit/actor';
-import { FEED_RELEASES_MAX, RELEASES_MAX, STABLE_CHANNEL } from '@latchkey/contract/release';
+import { runTransaction } from '@latchkey/audit/transaction';
+import { FEED_RELEASES_MAX, RELEASES_LISTED_MAX, RELEASES_MAX, STABLE_CHANNEL } from '@latchkey/contract/release';
 import { isUniqueViolation } from '@latchkey/kit/database/database';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import type { InspectedFile } from '@latchkey/proto/latchkey/apps/v1/release_pb';
@@ -43,7 +44,7 @@ export async function createRelease(ctx: Acting<AppsContext>, ref: ApplicationRe
 export async function listReleases(ctx: AppsContext, ref: ApplicationRef) {
   const { accountId, applicationId } = parseRef(ref);
   if (!(await ctx.reads.selectSettings(applicationId, accountId))) throw errors.application_not_found();
-  return store.selectReleases(ctx.db, applicationId, RELEASES_MAX);
+  return store.selectReleases(ctx.db, applicationId, RELEASES_LISTED_MAX);
 }
 
 /** A release of the account, and the signing keys of its application. Throws `release_not_found`. */
@@ -101,7 +102,7 @@ export async function publishRelease(
     const { tx, row, record } = change;
     requireDraft(release);
     const { version, channel } = release;
-    const published = await store.selectPublished(tx, row.id, channel);
+    const published = await store.selectPublishedVersions(tx, row.id, channel);
     if (published.some((other) => semver.compare(other.version, version) >= 0)) throw errors.release_downgrade();
     const artifacts = verifyArtifacts(release, files, await selectSigningKeys(tx, row.id));
     await store.replaceArtifacts(tx, release.id, artifacts);
@@ -172,6 +173,8 @@ async function changeRelease<T>(
   ref: ReleaseRef,
   apply: (change: ApplicationChange, release: store.ReleaseWithArtifacts) => Promise<T>,
 ): Promise<T> {
+  // A release that is gone has no application. The transaction may replay its deletion.
+  if (ref.applicationId === '') return runTransaction(ctx.db, () => Promise.reject(errors.release_not_found()));
   return changeApplication(ctx, ref, async (change) => {
     const releaseId = parseId(ref.releaseId);
     const release = releaseId && (await store.selectReleaseOf(change.tx, change.row.id, releaseId));
@@ -185,10 +188,14 @@ async function readRelease({ tx, row }: ApplicationChange, id: string): Promise<
 }
 
 async function writeFeed({ tx, row }: ApplicationChange, channel: string): Promise<void> {
-  const published = await store.selectPublished(tx, row.id, channel);
-  const newestFirst = published.toSorted((a, b) => semver.compare(b.version, a.version));
-  await store.writeFeed(tx, row.id, channel, newestFirst.slice(0, FEED_RELEASES_MAX));
+  const published = await store.selectPublishedVersions(tx, row.id, channel);
+  const highest = published.toSorted(byVersion).slice(0, FEED_RELEASES_MAX);
+  const ids = highest.map(({ id }) => id);
+  await store.writeFeed(tx, row.id, channel, (await store.selectReleasesByIds(tx, ids)).toSorted(byVersion));
 }
+
+/** The highest version first. */
+const byVersion = (a: { readonly version: string }, b: { readonly version: string }) => semver.compare(b.version, a.version);
 
 const describe = ({ id, version, channel }: store.ReleaseRow) => ({ releaseId: id, version, channel });
 

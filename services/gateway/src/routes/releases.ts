@@ -8,11 +8,12 @@ import {
   CHANNEL_RULE,
   isSemver,
   RELEASE_NOTES_MAX,
-  RELEASES_MAX,
+  RELEASES_LISTED_MAX,
   SEMVER_RULE,
   SIGNATURE_MAX,
   STABLE_CHANNEL,
 } from '@latchkey/contract/release';
+import { fromConnectError } from '@latchkey/kit/errors/errors';
 import { type Release, ReleaseService, ReleaseStatus } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { z } from 'zod';
@@ -116,7 +117,7 @@ export function releaseRoutes({ clients }: RouteContext) {
       operationId: 'listReleases',
       application: 'query',
       summary: 'List the releases of an application',
-      description: `Newest first, at most ${RELEASES_MAX}.`,
+      description: `Newest first, at most ${RELEASES_LISTED_MAX}.`,
       data: z.array(release),
       failures: [method.listReleases],
       message: 'Successfully fetched releases.',
@@ -174,7 +175,16 @@ export function releaseRoutes({ clients }: RouteContext) {
       failures: [method.deleteRelease, 'application_forbidden'],
       message: 'Release deleted.',
       handle: async (request) => {
-        await releases.deleteRelease((await findRelease(clients, request)).ref);
+        const { principal, params } = request;
+        const ref = await findRelease(clients, request).then(
+          (found) => found.ref,
+          (err: unknown) => {
+            // Repeated with its idempotency key, the deletion of a release that is gone succeeds.
+            if (fromConnectError(err)?.reason !== 'release_not_found' || !principal.allApplications) throw err;
+            return { accountId: principal.accountId, applicationId: '', releaseId: params.id };
+          },
+        );
+        await releases.deleteRelease(ref);
       },
     }),
     defineRoute(`POST ${URL}/:id/publish`, 'releases:write', {

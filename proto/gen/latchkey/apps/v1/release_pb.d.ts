@@ -274,7 +274,7 @@ export declare const ListReleasesRequestSchema: GenMessage<ListReleasesRequest>;
  */
 export declare type ListReleasesResponse = Message<"latchkey.apps.v1.ListReleasesResponse"> & {
   /**
-   * The releases, newest first, at most 500.
+   * The releases, newest first, at most 100.
    *
    * @generated from field: repeated latchkey.apps.v1.Release releases = 1;
    */
@@ -458,7 +458,7 @@ export declare type DeleteReleaseRequest = Message<"latchkey.apps.v1.DeleteRelea
   accountId: string;
 
   /**
-   * Application, a UUID. Required.
+   * Application, a UUID. Empty for a release that is gone, whose deletion may be replayed.
    *
    * @generated from field: string application_id = 2;
    */
@@ -994,7 +994,7 @@ export declare type GetFeedResponse = Message<"latchkey.apps.v1.GetFeedResponse"
   publicUpdates: boolean;
 
   /**
-   * Published releases, the highest version first, at most 20.
+   * Published releases, the highest version first, at most 10.
    *
    * @generated from field: repeated latchkey.apps.v1.Release releases = 3;
    */
@@ -1216,7 +1216,7 @@ export declare const ReleaseService: GenService<{
     output: typeof CreateReleaseResponseSchema;
   },
   /**
-   * ListReleases returns a page of the releases of an application, newest first.
+   * ListReleases returns the newest releases of an application.
    *
    * @generated from rpc latchkey.apps.v1.ReleaseService.ListReleases
    */
