@@ -7,6 +7,9 @@ import { parseFileRef } from './file.ts';
 import { type Digests, insertDigests, selectForRelease } from './inspect-file.store.ts';
 import { findSigningKey, parseSignature } from './signature.ts';
 
+/** Largest file whose signature may need all its bytes in memory. Others need a prehashed one. */
+const WHOLE_BYTES_MAX = 256 * 1024 * 1024;
+
 /**
  * Reads a file for a release. Its digests are read once and stored; a signature that is not
  * prehashed needs all bytes each time.
@@ -26,10 +29,11 @@ export async function inspectFile(
   const stored = sha512 && blake2b512 ? { sha512, blake2b512 } : undefined;
   const digests = stored ?? (await inTurn(ctx, applicationId, () => readDigests(ctx, key, fileId)));
   const signature = asked.publicKeys.length > 0 ? parseSignature(asked.signature) : undefined;
-  const verifiedKey = signature?.isPrehashed
-    ? findSigningKey(signature, asked.publicKeys, digests.blake2b512)
-    : signature &&
-      (await inTurn(ctx, applicationId, async () => findSigningKey(signature, asked.publicKeys, await readAll(ctx, key))));
+  const verify = (signed: Buffer) => (signature ? findSigningKey(signature, asked.publicKeys, signed) : undefined);
+  let verifiedKey: string | undefined;
+  if (signature?.isPrehashed) verifiedKey = await verify(digests.blake2b512);
+  else if (signature && file.size <= WHOLE_BYTES_MAX)
+    verifiedKey = await inTurn(ctx, applicationId, async () => verify(await readWhole(ctx, key, file.size)));
   return {
     byteSize: BigInt(file.size),
     checksum: new Uint8Array(file.checksum),
@@ -54,10 +58,14 @@ async function readDigests(ctx: FilesContext, key: string, fileId: string): Prom
   return digests;
 }
 
-async function readAll(ctx: FilesContext, key: string): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of await openObject(ctx, key)) chunks.push(Buffer.from(chunk));
-  return Buffer.concat(chunks);
+async function readWhole(ctx: FilesContext, key: string, byteSize: number): Promise<Buffer> {
+  const bytes = Buffer.allocUnsafe(byteSize);
+  let length = 0;
+  for await (const chunk of await openObject(ctx, key)) {
+    bytes.set(chunk, length);
+    length += chunk.byteLength;
+  }
+  return bytes.subarray(0, length);
 }
 
 async function openObject(ctx: FilesContext, key: string): Promise<AsyncIterable<Uint8Array>> {

@@ -1,4 +1,5 @@
-import { createPublicKey, verify } from 'node:crypto';
+import { createPublicKey, type KeyObject, verify } from 'node:crypto';
+import { promisify } from 'node:util';
 
 /** A detached Ed25519 signature of a file. */
 interface Signature {
@@ -55,14 +56,27 @@ const PUBLIC_KEY_BYTES = 2 + 8 + 32;
  * @param signed the file, or its BLAKE2b-512 if the signature is prehashed
  * @returns the key, or undefined if none verifies the signature and its trusted comment
  */
-export function findSigningKey(signature: Signature, publicKeys: readonly string[], signed: Buffer): string | undefined {
-  return publicKeys.find((text) => {
-    const bytes = Buffer.from(text, 'base64');
-    if (bytes.length !== PUBLIC_KEY_BYTES) return false;
-    if (signature.keyId && !signature.keyId.equals(bytes.subarray(2, 10))) return false;
-    const key = createPublicKey({ key: Buffer.concat([SPKI, bytes.subarray(10)]), format: 'der', type: 'spki' });
-    if (!verify(null, signed, key, signature.bytes)) return false;
-    const { trusted } = signature;
-    return !trusted || verify(null, Buffer.concat([signature.bytes, trusted.comment]), key, trusted.signature);
-  });
+export async function findSigningKey(
+  signature: Signature,
+  publicKeys: readonly string[],
+  signed: Buffer,
+): Promise<string | undefined> {
+  for (const text of publicKeys) if (await isSignedBy(signature, Buffer.from(text, 'base64'), signed)) return text;
+  return undefined;
 }
+
+async function isSignedBy({ keyId, bytes, trusted }: Signature, publicKey: Buffer, signed: Buffer): Promise<boolean> {
+  if (publicKey.length !== PUBLIC_KEY_BYTES) return false;
+  if (keyId && !keyId.equals(publicKey.subarray(2, 10))) return false;
+  const key = createPublicKey({ key: Buffer.concat([SPKI, publicKey.subarray(10)]), format: 'der', type: 'spki' });
+  if (!(await verifyInThread(null, signed, key, bytes))) return false;
+  return !trusted || verifyInThread(null, Buffer.concat([bytes, trusted.comment]), key, trusted.signature);
+}
+
+/** In another thread: a file takes hundreds of milliseconds. */
+const verifyInThread = promisify(verify) as (
+  algorithm: null,
+  data: Buffer,
+  key: KeyObject,
+  signature: Buffer,
+) => Promise<boolean>;
