@@ -7,9 +7,9 @@ import { expect, it, onTestFinished } from 'vitest';
 import { createApplication, signUp } from '../client/caller.ts';
 import { outcome, upload } from '../client/files.ts';
 
-const require = createRequire(import.meta.resolve('electron-updater'));
-const { NsisUpdater } = require('./NsisUpdater.js');
-const { ElectronHttpExecutor } = require('./electronHttpExecutor.js');
+const require = createRequire(import.meta.url);
+const { NsisUpdater } = require('electron-updater/out/NsisUpdater.js');
+const { ElectronHttpExecutor } = require('electron-updater/out/electronHttpExecutor.js');
 
 /** Requests by Node.js in place of Electron. */
 class NodeExecutor extends ElectronHttpExecutor {

@@ -1,6 +1,5 @@
 import type { Acting } from '@latchkey/audit/actor';
 import { SIGNING_KEY, SIGNING_KEY_RULE, SIGNING_KEYS_MAX } from '@latchkey/contract/release';
-import { updateApplication } from '../application/application.store.ts';
 import { type ApplicationRef, changeApplication, parseRef } from '../application/change-application.ts';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
@@ -30,11 +29,11 @@ export async function updateReleaseSettings(
   const keys = signingKeys && [...new Set(signingKeys)];
   if (keys && (keys.length > SIGNING_KEYS_MAX || !keys.every((key) => SIGNING_KEY.test(key))))
     throw errors.release_invalid().withDetails({ path: 'signingKeys', message: SIGNING_KEY_RULE });
-  return changeApplication(ctx, ref, async ({ tx, row, record }) => {
+  return changeApplication(ctx, ref, async ({ tx, row, update, record }) => {
     const previous = (await selectReleaseSettings(tx, row.account_id, row.id)) as ReleaseSettings;
     const next = { public_updates: publicUpdates ?? previous.public_updates, signing_keys: keys ?? previous.signing_keys };
     if (JSON.stringify(next) === JSON.stringify(previous)) return previous;
-    await updateApplication(tx, row.id, next);
+    await update(next, undefined, ctx.clock());
     await record('application.release_settings_updated', {
       publicUpdates: next.public_updates,
       signingKeys: next.signing_keys,
