@@ -1571,7 +1571,7 @@ export interface components {
          * @description Stable code of the error. Later releases may add codes.
          * @enum {string}
          */
-        ErrorCode: "VALIDATION_ERROR" | "rate_limit_reached" | "INTERNAL_ERROR" | "api_key_invalid" | "api_key_expired" | "api_key_revoked" | "unauth" | "insufficient_scope" | "outcome_unknown" | "bad_request" | "csrf_invalid" | "application_forbidden" | "limit_exceeded" | "idempotency_in_progress" | "idempotency_key_reused" | "not_found" | "session_required" | "account_exists" | "sign_up_closed" | "two_factor_required" | "mail_not_configured" | "email_not_verified" | "file_name_taken" | "file_in_use" | "invalid_file" | "upload_timeout" | "release_exists" | "changed_meanwhile";
+        ErrorCode: "VALIDATION_ERROR" | "rate_limit_reached" | "INTERNAL_ERROR" | "api_key_invalid" | "api_key_expired" | "api_key_revoked" | "unauth" | "insufficient_scope" | "outcome_unknown" | "bad_request" | "csrf_invalid" | "application_forbidden" | "limit_exceeded" | "idempotency_in_progress" | "idempotency_key_reused" | "not_found" | "changed_meanwhile" | "session_required" | "account_exists" | "sign_up_closed" | "two_factor_required" | "mail_not_configured" | "email_not_verified" | "file_name_taken" | "file_in_use" | "invalid_file" | "upload_timeout" | "release_exists";
         /** @description An input that was rejected, and why. */
         ErrorDetail: {
             /** @description The input; `request` if no single input is wrong. */
@@ -1792,6 +1792,8 @@ export interface operations {
                 applicationId: string;
             };
             header?: {
+                /** @description `ETag` of what was read. If it has another one meanwhile, nothing is changed (412). */
+                "if-match"?: string;
                 /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
                 "idempotency-key"?: string;
             };
@@ -1907,6 +1909,8 @@ export interface operations {
                 applicationId: string;
             };
             header?: {
+                /** @description `ETag` of what was read. If it has another one meanwhile, nothing is changed (412). */
+                "if-match"?: string;
                 /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
                 "idempotency-key"?: string;
             };
