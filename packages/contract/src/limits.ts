@@ -13,6 +13,9 @@ export const JSON_BODY_KIB_MAX = 64;
 /** Lifetime of download URLs, in seconds. Services may ask for less than `min`. */
 export const DOWNLOAD_URL_LIFETIME_S = { min: 30, max: 3_600, default: 300 } as const;
 
+/** Longest overlap of a rotated key and its successor, in seconds. */
+export const KEY_OVERLAP_SECONDS_MAX = 604_800;
+
 /** Largest avatar, in bytes. */
 export const AVATAR_BYTES_MAX = 3 * 1024 * 1024;
 

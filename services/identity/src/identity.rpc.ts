@@ -47,7 +47,7 @@ export function identityRoutes(
     rpcRoute(AccountService, accountService(ctx, calls)),
     withIdempotency(rpcRoute(ApiKeyService, apiKeyService(ctx, findOwned)), {
       sealingKey: ctx.resultKey,
-      secrets: new Set(['createApiKey']),
+      secrets: new Set(['createApiKey', 'rotateApiKey']),
     }),
     rpcRoute(AuthenticationService, authenticationService(ctx)),
     rpcRoute(CredentialService, credentialService(ctx, mails)),
@@ -120,6 +120,10 @@ const apiKeyService = (ctx: IdentityContext, findOwned: keys.FindOwned): Service
   },
   async revokeApiKey(request, call) {
     return { apiKey: toApiKey(await keys.revokeApiKey(acting(ctx, call), request)) };
+  },
+  async rotateApiKey(request, call) {
+    const { apiKey, plaintextKey } = await keys.rotateApiKey(acting(ctx, call), request, request.overlapSeconds);
+    return { apiKey: toApiKey(apiKey), plaintextKey };
   },
   async getApiKeyUsage({ accountId }) {
     const { active, activeMax } = await keys.getApiKeyUsage(ctx, accountId);

@@ -1,5 +1,6 @@
 import type { ApiKey, Latchkey, Scope } from '@latchkey/client';
 import { describeLength, KEY_NAME } from '@latchkey/contract/lengths';
+import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/limits';
 import { SCOPES } from '@latchkey/contract/scopes';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { findByNameOrId } from '../lookup/find.ts';
@@ -62,7 +63,44 @@ export function apiKeysCommand(io: Io): Command {
     withContext(io, (context, key: string, options: SessionOptions) => revokeKey(context, key, options)),
   );
   examples(revoke, [['latchkey api-keys revoke ci-upload', 'Revoke it by its name']]);
+
+  const rotate = keys
+    .command('rotate')
+    .description('Replace a key by one with the same rights, and print it: it is shown this once')
+    .argument('<key>', 'name or id')
+    .addOption(
+      new Option('--overlap <time>', 'how long the old key stays valid, such as 30m, 24h or 7d; not at all without it').argParser(
+        readOverlap,
+      ),
+    );
+  addSessionOptions(rotate).action(
+    withContext(io, (context, key: string, options: RotateOptions) => rotateKey(context, key, options)),
+  );
+  examples(rotate, [['latchkey api-keys rotate ci-upload --overlap 24h', 'The old key works for another day']]);
   return keys;
+}
+
+interface RotateOptions extends SessionOptions {
+  /** Seconds. */
+  readonly overlap?: number;
+}
+
+const SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400 };
+
+function readOverlap(text: string): number {
+  const [, amount, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  const seconds = Number(amount) * SECONDS[unit as keyof typeof SECONDS];
+  if (seconds <= KEY_OVERLAP_SECONDS_MAX) return seconds;
+  throw new InvalidArgumentError('It must be a time such as 30m, 24h or 7d, and 7 days at most.');
+}
+
+function rotateKey(context: Context, wanted: string, { overlap: overlapSeconds, ...options }: RotateOptions): Promise<void> {
+  return withSession(context, options, async (client) => {
+    const { id, name } = await findKey(client, wanted);
+    const key = await client.apiKeys.rotate(id, overlapSeconds === undefined ? {} : { overlapSeconds });
+    context.note(`Rotated key "${name}". Store the new one now: it is not shown again.`);
+    context.print(key, key.plaintextKey);
+  });
 }
 
 function addKeyOptions(command: Command): Command {

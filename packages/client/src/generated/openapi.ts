@@ -265,6 +265,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/panel/api-keys/{id}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Replace a management API key
+         * @description Creates a key with the same name, rights and expiry. The old key expires after `overlapSeconds`, immediately unless given, and never later than before. Counts as a creation.
+         *
+         *     Needs a dashboard session.
+         */
+        post: operations["rotateApiKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/auth/sign-up": {
         parameters: {
             query?: never;
@@ -2083,6 +2105,48 @@ export interface operations {
                         /** @description What was done, in words: always one of the examples. */
                         message: string;
                         data: components["schemas"]["ApiKey"];
+                    };
+                };
+            };
+        };
+    };
+    rotateApiKey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description Id of the key, from `listApiKeys`.
+                 * @example 019a9e45-1d4e-7280-9c37-8b5f6e0a1d94
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description Time for which both keys are valid. */
+                    overlapSeconds?: number;
+                };
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                        data: components["schemas"]["CreatedApiKey"];
                     };
                 };
             };

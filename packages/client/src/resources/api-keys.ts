@@ -25,6 +25,18 @@ export class ApiKeys {
     return this.#http.call('PATCH /api/v1/panel/api-keys/{id}', input, options);
   }
 
+  /**
+   * Creates a key with the same rights, whose `plaintextKey` is shown this once. The old key expires
+   * after `overlapSeconds`, immediately unless given.
+   */
+  rotate(
+    id: string,
+    { overlapSeconds, ...options }: CallOptions & { readonly overlapSeconds?: number } = {},
+  ): Promise<CreatedApiKey> {
+    const body = overlapSeconds === undefined ? {} : { overlapSeconds };
+    return this.#http.call('POST /api/v1/panel/api-keys/{id}/rotate', { path: { id }, body }, options);
+  }
+
   /** Revokes a key, which is rejected from the next request on. */
   revoke(id: string, options?: CallOptions): Promise<ApiKey> {
     return this.#http.call('POST /api/v1/panel/api-keys/{id}/revoke', { path: { id } }, options);

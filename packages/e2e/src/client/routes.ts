@@ -118,6 +118,7 @@ export const SESSION_ROUTES: readonly RouteCase[] = [
   route(`POST ${PANEL}/api-keys`, () => ({ name: 'A key', scopes: ['applications:read'], allApplications: true })),
   route(`PATCH ${PANEL}/api-keys/${NOTHING}`, () => ({ name: 'Another name' })),
   route(`POST ${PANEL}/api-keys/${NOTHING}/revoke`),
+  route(`POST ${PANEL}/api-keys/${NOTHING}/rotate`),
   route(`GET ${PANEL}/audit-log`),
   { ...route(`POST ${PANEL}/upload-avatar`), request: () => ({ body: SMALLEST_PNG, headers: { 'content-type': 'image/png' } }) },
   route(`GET ${PANEL}/avatar`),

@@ -1,6 +1,8 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { describeLength, KEY_APPLICATIONS_MAX, KEY_NAME } from '@latchkey/contract/lengths';
+import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/limits';
 import { SCOPES } from '@latchkey/contract/scopes';
+import { formatCount } from '@latchkey/kit/validation/text';
 import { type ApiKey, ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { z } from 'zod';
 import { list } from '../routing/list.ts';
@@ -77,6 +79,8 @@ const createdApiKey = z
   .meta({ id: 'CreatedApiKey' });
 
 const params = z.object({ id: idOf('apiKey', 'Id of the key, from `listApiKeys`.') });
+
+const OVERLAP_RULE = `must be a whole number from 0 to ${formatCount(KEY_OVERLAP_SECONDS_MAX)}`;
 
 export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
   return [
@@ -158,6 +162,31 @@ export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
       handle: async ({ principal, params: { id } }) => {
         const revoked = await apiKeys.revokeApiKey({ accountId: principal.accountId, apiKeyId: id });
         return toRecord(revoked.apiKey as ApiKey);
+      },
+    }),
+    defineRoute(`POST ${URL}/:id/rotate`, 'session', {
+      operationId: 'rotateApiKey',
+      summary: 'Replace a management API key',
+      description:
+        'Creates a key with the same name, rights and expiry. The old key expires after `overlapSeconds`, immediately unless given, and never later than before. Counts as a creation.',
+      limit: { limit: limits.apiKeyCreation, per: 'account', successesOnly: true },
+      params,
+      body: z.strictObject({
+        overlapSeconds: z
+          .int({ error: OVERLAP_RULE, abort: true })
+          .min(0, OVERLAP_RULE)
+          .max(KEY_OVERLAP_SECONDS_MAX, OVERLAP_RULE)
+          .optional()
+          .meta({ description: 'Time for which both keys are valid.' }),
+      }),
+      isBodyOptional: true,
+      examples: { oneDay: { overlapSeconds: 86_400 } },
+      data: createdApiKey,
+      failures: [ApiKeyService.method.rotateApiKey],
+      message: 'API key rotated.',
+      handle: async ({ principal, params: { id }, body: { overlapSeconds = 0 } }) => {
+        const rotated = await apiKeys.rotateApiKey({ accountId: principal.accountId, apiKeyId: id, overlapSeconds });
+        return { ...toRecord(rotated.apiKey as ApiKey), plaintextKey: rotated.plaintextKey };
       },
     }),
   ];

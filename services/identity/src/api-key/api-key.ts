@@ -1,4 +1,5 @@
 import { runTransaction } from '@latchkey/audit/transaction';
+import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/limits';
 import { hmac } from '@latchkey/kit/crypto/secrets';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import { lockAccount } from '../account/account.store.ts';
@@ -62,13 +63,7 @@ export async function createApiKey(ctx: ActingContext, accountText: string, sett
     await reserveActiveApiKey(ctx, tx, accountId, now);
     const apiKey = await insertApiKey(tx, {
       ...columns,
-      id: newId(),
-      account_id: accountId,
-      public_id: publicId,
-      key_hash: hmac(ctx.apiKeyPepper, text),
-      key_last4: text.slice(-4),
-      created_at: now,
-      updated_at: now,
+      ...toKeyColumns(ctx, { accountId, text, publicId, now }),
     });
     await recordAction(ctx, tx, { accountId, apiKeyId: apiKey.id }, 'api_key.created', toAuditChanges(apiKey));
     return { apiKey, plaintextKey: text };
@@ -90,6 +85,54 @@ export async function updateApiKey(ctx: ActingContext, ref: ApiKeyRef, change: A
     await recordAction(ctx, tx, { accountId, apiKeyId }, 'api_key.updated', toAuditChanges(changes));
     return updateApiKeyRow(tx, apiKeyId, { ...changes, updated_at: now });
   });
+}
+
+/**
+ * Creates a key with the name, rights and expiry of another one, which expires after the overlap.
+ * Returns the record and the only copy of the key's text.
+ *
+ * @throws `api_key_not_found`, `api_key_settings_invalid` for an overlap out of bounds,
+ *   `api_key_not_active`
+ */
+export async function rotateApiKey(ctx: ActingContext, ref: ApiKeyRef, overlapSeconds: number) {
+  const owned = parseRef(ref);
+  if (!Number.isInteger(overlapSeconds) || overlapSeconds < 0 || overlapSeconds > KEY_OVERLAP_SECONDS_MAX)
+    throw errors.api_key_settings_invalid();
+  const { text, publicId } = createApiKeyText();
+  const { replaced, ...created } = await runTransaction(ctx.db, async (tx) => {
+    const stored = await lockApiKey(tx, owned);
+    if (!stored) throw errors.api_key_not_found();
+    const now = ctx.clock();
+    if (!isActive(stored, now)) throw errors.api_key_not_active();
+    const { name, scopes, all_applications, application_ids, expires_at, account_id: accountId, id: apiKeyId } = stored;
+    const overlapEnd = new Date(now.getTime() + overlapSeconds * 1_000);
+    const expiresAt = expires_at && expires_at < overlapEnd ? expires_at : overlapEnd;
+    await updateApiKeyRow(tx, apiKeyId, { expires_at: expiresAt, updated_at: now });
+    const apiKey = await insertApiKey(tx, {
+      ...{ name, scopes, all_applications, application_ids, expires_at },
+      ...toKeyColumns(ctx, { accountId, text, publicId, now }),
+    });
+    const changes = { name, newKeyId: apiKey.id, expiresAt: expiresAt.toISOString() };
+    await recordAction(ctx, tx, { accountId, apiKeyId }, 'api_key.rotated', changes);
+    return { apiKey, plaintextKey: text, replaced: stored.public_id };
+  });
+  await ctx.epochs.end(apiKeyEpoch(replaced));
+  return created;
+}
+
+function toKeyColumns(
+  { apiKeyPepper }: IdentityContext,
+  { accountId, text, publicId, now }: { accountId: string; text: string; publicId: string; now: Date },
+) {
+  return {
+    id: newId(),
+    account_id: accountId,
+    public_id: publicId,
+    key_hash: hmac(apiKeyPepper, text),
+    key_last4: text.slice(-4),
+    created_at: now,
+    updated_at: now,
+  };
 }
 
 /** Revokes a key from the next request on. Revoking it again changes nothing. */

@@ -24,6 +24,7 @@ export type Action =
   | 'api_key.created'
   | 'api_key.updated'
   | 'api_key.revoked'
+  | 'api_key.rotated'
   | 'api_key.application_removed';
 
 /** An action on an account, or on one of its management keys. */

@@ -34,6 +34,7 @@ export const ACTION_GROUPS: readonly Group[] = [
       ['api_key.created', 'API key created'],
       ['api_key.updated', 'API key changed'],
       ['api_key.revoked', 'API key revoked'],
+      ['api_key.rotated', 'API key rotated'],
       ['api_key.application_removed', 'Deleted application removed from an API key'],
     ],
   ],

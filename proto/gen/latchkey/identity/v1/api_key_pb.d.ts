@@ -492,6 +492,67 @@ export declare type GetApiKeyUsageResponse = Message<"latchkey.identity.v1.GetAp
 export declare const GetApiKeyUsageResponseSchema: GenMessage<GetApiKeyUsageResponse>;
 
 /**
+ * RotateApiKeyRequest names the key to replace.
+ *
+ * @generated from message latchkey.identity.v1.RotateApiKeyRequest
+ */
+export declare type RotateApiKeyRequest = Message<"latchkey.identity.v1.RotateApiKeyRequest"> & {
+  /**
+   * Account, a UUID. Required.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * Id of the key, a UUID. Required.
+   *
+   * @generated from field: string api_key_id = 2;
+   */
+  apiKeyId: string;
+
+  /**
+   * Seconds for which the old key stays valid, 0 to 604,800.
+   *
+   * @generated from field: int32 overlap_seconds = 3;
+   */
+  overlapSeconds: number;
+};
+
+/**
+ * Describes the message latchkey.identity.v1.RotateApiKeyRequest.
+ * Use `create(RotateApiKeyRequestSchema)` to create a new message.
+ */
+export declare const RotateApiKeyRequestSchema: GenMessage<RotateApiKeyRequest>;
+
+/**
+ * RotateApiKeyResponse is the new key.
+ *
+ * @generated from message latchkey.identity.v1.RotateApiKeyResponse
+ */
+export declare type RotateApiKeyResponse = Message<"latchkey.identity.v1.RotateApiKeyResponse"> & {
+  /**
+   * The record. Always set.
+   *
+   * @generated from field: latchkey.identity.v1.ApiKey api_key = 1;
+   */
+  apiKey?: ApiKey | undefined;
+
+  /**
+   * Text of the key, which is returned this once.
+   *
+   * @generated from field: string plaintext_key = 2;
+   */
+  plaintextKey: string;
+};
+
+/**
+ * Describes the message latchkey.identity.v1.RotateApiKeyResponse.
+ * Use `create(RotateApiKeyResponseSchema)` to create a new message.
+ */
+export declare const RotateApiKeyResponseSchema: GenMessage<RotateApiKeyResponse>;
+
+/**
  * ApiKeyError is why a change of management API keys fails.
  *
  * @generated from enum latchkey.identity.v1.ApiKeyError
@@ -545,6 +606,13 @@ export enum ApiKeyError {
    * @generated from enum value: API_KEY_ERROR_APPLICATION_NOT_FOUND = 6;
    */
   APPLICATION_NOT_FOUND = 6,
+
+  /**
+   * The key is revoked or expired.
+   *
+   * @generated from enum value: API_KEY_ERROR_API_KEY_NOT_ACTIVE = 7;
+   */
+  API_KEY_NOT_ACTIVE = 7,
 }
 
 /**
@@ -598,6 +666,17 @@ export declare const ApiKeyService: GenService<{
     methodKind: "unary";
     input: typeof RevokeApiKeyRequestSchema;
     output: typeof RevokeApiKeyResponseSchema;
+  },
+  /**
+   * RotateApiKey creates a key with the name, rights and expiry of another one, which expires after an
+   * overlap, and never later than before. It may exceed the limit of active keys until then.
+   *
+   * @generated from rpc latchkey.identity.v1.ApiKeyService.RotateApiKey
+   */
+  rotateApiKey: {
+    methodKind: "unary";
+    input: typeof RotateApiKeyRequestSchema;
+    output: typeof RotateApiKeyResponseSchema;
   },
   /**
    * GetApiKeyUsage returns the number of active keys of an account and its limit. A string that is
