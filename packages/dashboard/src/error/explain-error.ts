@@ -38,7 +38,8 @@ export function explainError(error: unknown): Explanation {
   }
   const { code, status, requestId } = error;
   const facts = { requestId, retryAt: readRetryTime(error) };
-  if (code === 'rate_limit_reached') return { ...facts, title: 'Too many requests', advice: 'Wait a moment.' };
+  if (code === 'rate_limit_reached')
+    return { ...facts, title: 'Too many requests', advice: facts.retryAt === undefined ? 'Wait a moment.' : '' };
   if (status === 401) return { ...facts, title: 'You are signed out', advice: 'Sign in again.' };
   if (code === 'limit_exceeded')
     return { ...facts, title: error.message, advice: 'Delete what you do not need, or ask the operator for a higher limit.' };

@@ -106,7 +106,6 @@ describe('the account page', IN_CHROMIUM, () => {
     const isSignIn = Promise.withResolvers<void>();
     await page.route(/toast-region.*js/, (route) => isSignIn.promise.then(() => route.continue()));
     await page.goto(`/reset-password#token=${(await waitForMail(owner.email)).token}`);
-    await page.reload();
     await page.getByLabel('New password').fill('another passphrase');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
@@ -118,7 +117,6 @@ describe('the account page', IN_CHROMIUM, () => {
     const email = `new-${owner.email}`;
     await session.post('/api/v1/auth/email/change', { email, password: 'another passphrase' });
     await page.goto(`/confirm-email#token=${(await waitForMail(email)).token}`);
-    await page.reload();
     await button(page, 'Confirm email').click();
     await page.getByLabel('Email').fill(owner.email);
     await page.getByLabel('Password').fill('another passphrase');

@@ -1,19 +1,18 @@
 import { LatchkeyError } from '@latchkey/client';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
-import { useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { ErrorNotice, Notice } from '../../components/notice.tsx';
 import { EntryPage } from '../../session/entry-page.tsx';
-import { readMailedToken } from '../../session/mailed-token.ts';
+import { useMailedToken } from '../../session/mailed-token.ts';
 import { sessionQuery } from '../../session/session.ts';
 import { SignInForm } from '../../session/sign-in-form.tsx';
 import { toast } from '../../toast/toasts.ts';
 
 /** A press of a button, as programs that check mails open links too. */
 export function ConfirmEmailPage() {
-  const [token] = useState(readMailedToken);
+  const token = useMailedToken();
   const queryClient = useQueryClient();
   const navigate = useNavigate();
   const confirm = useMutation({

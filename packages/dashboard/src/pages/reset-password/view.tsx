@@ -2,22 +2,21 @@ import { LatchkeyError } from '@latchkey/client';
 import { PASSWORD } from '@latchkey/contract/lengths';
 import { useMutation } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
-import { useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { Form } from '../../components/form.tsx';
 import { Notice } from '../../components/notice.tsx';
 import { TextField } from '../../components/text-field.tsx';
 import { EntryPage } from '../../session/entry-page.tsx';
-import { readMailedToken } from '../../session/mailed-token.ts';
+import { useMailedToken } from '../../session/mailed-token.ts';
 import { toast } from '../../toast/toasts.ts';
 
 /** Asks for a mail, or for the new password where its link was opened. */
 export function ResetPasswordPage() {
-  const [token] = useState(readMailedToken);
+  const token = useMailedToken();
   return (
     <EntryPage title="Reset your password" footer={<Link to="/sign-in">Sign in</Link>}>
-      {token === undefined ? <MailForm /> : <PasswordForm token={token} />}
+      {token === undefined ? <MailForm /> : <PasswordForm key={token} token={token} />}
     </EntryPage>
   );
 }
