@@ -4,6 +4,11 @@ import type { BodyOf, DataOf } from './http/routes.ts';
 type Schemas = components['schemas'];
 
 export type Application = Schemas['Application'];
+export type ApplicationListItem = Schemas['ApplicationListItem'];
+export interface ApplicationPage {
+  readonly applications: ApplicationListItem[];
+  readonly totalPages: number;
+}
 export type ApplicationSettings = Schemas['ApplicationSettings'];
 /** The settings to change. */
 export type ApplicationChanges = { readonly [Name in keyof ApplicationSettings]?: ApplicationSettings[Name] | undefined };

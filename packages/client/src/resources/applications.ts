@@ -1,7 +1,16 @@
 import { LatchkeyError } from '../errors.ts';
 import type { Http } from '../http/http.ts';
+import type { QueryOf } from '../http/routes.ts';
 import type { CallOptions } from '../options.ts';
-import type { Application, ApplicationChanges, ApplicationSettings } from '../types.ts';
+import type { Application, ApplicationChanges, ApplicationPage, ApplicationSettings } from '../types.ts';
+
+export interface ListPageOptions extends CallOptions {
+  /** Page number, from 1. A page has 50 applications. */
+  readonly page?: number | undefined;
+  /** Text that the name contains, without regard to case. */
+  readonly search?: string | undefined;
+  readonly sort?: QueryOf<'GET /api/v1/panel/list-applications'>['sort'];
+}
 
 const APPLICATION_ID = /[?&]applicationId=([^&]+)/;
 
@@ -17,6 +26,16 @@ export class Applications {
    */
   list(options?: CallOptions): Promise<Application[]> {
     return this.#http.call('GET /api/v1/panel/get-applications', {}, options);
+  }
+
+  /** A page of applications with status, version, files and storage, without keys. */
+  async page({ page = 1, search, sort, ...options }: ListPageOptions = {}): Promise<ApplicationPage> {
+    const { envelope } = await this.#http.send(
+      'GET /api/v1/panel/list-applications',
+      { query: { page, ...(search !== undefined && { search }), ...(sort !== undefined && { sort }) } },
+      options,
+    );
+    return { applications: envelope.data, totalPages: envelope.totalPages };
   }
 
   /** Creates an application, which is online and has version `1.0` and both runtime keys. */

@@ -45,6 +45,8 @@ describe('the client', () => {
     await browser.applications.pause(id);
     const settings = { version: '2.0', status: 'paused', applicationUserRequiresLicense: true };
     expect([await browser.levels.get(id), await browser.applications.settings(id)]).toMatchObject([['Basic', 'Pro'], settings]);
+    const page = await browser.applications.page({ search: 'photo', sort: '-updatedAt' });
+    expect(page).toMatchObject({ applications: [{ id, version: '2.0', status: 'paused' }], totalPages: 1 });
     const [before] = await browser.applications.list();
     await browser.keys.rotate(id, 'http');
     const [after] = await browser.applications.list();
@@ -53,8 +55,12 @@ describe('the client', () => {
 
     const key = await browser.apiKeys.create({ name: 'Build server', scopes: ['files:read'], allApplications: true });
     await browser.apiKeys.update(key.id, { name: 'Release server' });
+    const { id: nextId } = await browser.apiKeys.rotate(key.id, { overlapSeconds: 60 });
+    await browser.apiKeys.revoke(nextId);
     await browser.apiKeys.revoke(key.id);
-    expect(await browser.apiKeys.list()).toMatchObject([{ name: 'Release server', revokedAt: expect.any(String) }]);
+    expect(await browser.apiKeys.list()).toMatchObject(
+      [key.id, nextId].map((id) => ({ id, name: 'Release server', revokedAt: expect.any(String) })),
+    );
     const withKey = new Latchkey({ url: baseUrl, key: key.plaintextKey });
     await expect(withKey.files.metadata(id)).rejects.toMatchObject({ code: 'api_key_revoked', status: 401 });
     const { secret } = await browser.twoFactor.setUp();
