@@ -7,7 +7,7 @@ export async function createIdempotencyTable(db: QueryExecutorProvider): Promise
     create table if not exists idempotency_record (
       id bytea primary key,
       fingerprint bytea not null,
-      -- Null: any credential of the account gets the result.
+      -- The only credential that gets the result; null for every one of the account.
       credential text,
       result bytea not null,
       expires_at timestamptz(3) not null

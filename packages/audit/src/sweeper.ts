@@ -16,7 +16,8 @@ export const BATCH_MAX = 1_000;
 
 /**
  * Deletes old entries, and replaces an account's entries beyond the first of a day and an action by
- * one that counts them. Also deletes expired results of calls with a key. Any number of processes may do so concurrently.
+ * one that counts them. Also deletes expired results of calls with an idempotency key. Any number
+ * of processes may do so concurrently.
  */
 export function createAuditSweeper(options: {
   readonly pool: pg.Pool;

@@ -7,8 +7,8 @@ export function etagOf(state: readonly (string | boolean)[]): string {
 }
 
 /**
- * Compares the state that a change expects, if it expects one, with the present one. Weak tags never
- * match (RFC 9110, 13.1.1).
+ * Compares the state that a change expects, if it expects one, with the present one. Weak tags
+ * never match (RFC 9110, 13.1.1).
  *
  * @throws `changed_meanwhile`
  */

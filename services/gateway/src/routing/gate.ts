@@ -120,7 +120,7 @@ export class Gate {
   }
 }
 
-/** The application in a path; one subject for all that are none. */
+/** The application in a path; one subject for all texts other than an id. */
 function applicationOf({ params }: FastifyRequest): string {
   return parseId((params as { readonly applicationId?: string }).applicationId ?? '') ?? 'none';
 }

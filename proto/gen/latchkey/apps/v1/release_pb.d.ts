@@ -575,7 +575,7 @@ export declare type PublishReleaseRequest = Message<"latchkey.apps.v1.PublishRel
   releaseId: string;
 
   /**
-   * The files of all artifacts. Required unless there are none.
+   * The files of all artifacts. Required if the release has artifacts.
    *
    * @generated from field: repeated latchkey.apps.v1.InspectedFile files = 4;
    */
