@@ -29,9 +29,13 @@ export class DatabaseServers {
     return this.#primary;
   }
 
-  /** Drops all connections, so that the next ones find the new primary. */
   forgetPrimary(): void {
     this.#primary = undefined;
+  }
+
+  /** Drops all connections to a server that turned read-only; the next ones find the new primary. */
+  leavePrimary(): void {
+    this.forgetPrimary();
     for (const client of this.clients) client.drop();
   }
 }

@@ -87,6 +87,17 @@ it('finds the server that accepts writes among those of its URL, and another one
   await eventually(async () => expect(await select(db, 2)).toBe(2));
 });
 
+it('a connection that is refused leaves the others open', async () => {
+  const { pool } = open(undefined, 2);
+  const client = await pool.connect();
+  onTestFinished(() => client.release());
+  const limit = (count: number) => client.query(`alter database ${database.name} connection limit ${count}`);
+  await limit(0);
+  expect(isDatabaseUnavailable(await failure(pool.query('select 1')))).toBe(true);
+  await limit(-1);
+  expect((await pool.query('select 1 as n')).rows).toEqual([{ n: 1 }]);
+});
+
 it('replaces every connection to a server that turned read-only', async () => {
   const { db, pool } = open(undefined, 2);
   const clients = [await pool.connect(), await pool.connect()];

@@ -44,7 +44,7 @@ export class BoundedClient extends pg.Client {
     this.once('end', () => servers.clients.delete(this));
     this.connection.on('errorMessage', ({ code }: pg.DatabaseError) => {
       // The statement gets its error first.
-      if (code === READ_ONLY) setImmediate(() => servers.forgetPrimary());
+      if (code === READ_ONLY) setImmediate(() => servers.leavePrimary());
     });
   }
 
@@ -68,7 +68,9 @@ export class BoundedClient extends pg.Client {
       const { rows } = await super.query<{ isReadOnly: boolean }>(this.#openSession);
       if (rows[0]?.isReadOnly !== false) throw new ReadOnlyServerError();
     } catch (err) {
-      servers.forgetPrimary();
+      // Others stay: a server may refuse one connection for its number.
+      if (err instanceof ReadOnlyServerError) servers.leavePrimary();
+      else servers.forgetPrimary();
       this.drop();
       throw err;
     }
