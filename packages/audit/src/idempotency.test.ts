@@ -7,7 +7,7 @@ import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application
 import { eventually } from '@latchkey/testkit/eventually';
 import { statementsOf } from '@latchkey/testkit/postgres/statements';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { SERVICE_ORIGIN } from './actor.ts';
 import { deleteExpiredResults } from './idempotency.store.ts';
 import { deriveResultKey, withIdempotency } from './idempotency.ts';
@@ -72,6 +72,7 @@ it('a repeated call returns the first result, and costs two statements more', as
 
 it('concurrent calls have one effect, and the key is free once the first has failed', async () => {
   const gate = Promise.withResolvers<void>();
+  onTestFinished(() => gate.resolve());
   const { call, effects } = open({ wait: () => gate.promise });
   const [accountId, headers] = [randomUUID(), keyed()];
   const first = call(accountId, 'refused', headers);
@@ -81,6 +82,22 @@ it('concurrent calls have one effect, and the key is free once the first has fai
   const all = await Promise.allSettled(Array.from({ length: 20 }, () => call(accountId, 'x', headers)));
   const ids = all.flatMap((end) => (end.status === 'fulfilled' ? [end.value.applicationId] : []));
   expect([new Set(ids).size, await effects(accountId)]).toEqual([1, 1]);
+});
+
+it('returns the result that another call stored since its look-up, and has no effect', async () => {
+  let beforeEffect: () => Promise<unknown> = async () => undefined;
+  const { call, effects } = open({ wait: () => beforeEffect() });
+  const [accountId, headers] = [randomUUID(), keyed()];
+  await log.pool.query('delete from idempotency_record');
+  const first = await call(accountId, 'x', headers);
+  const { rows } = await log.pool.query('delete from idempotency_record returning *');
+  const { id, fingerprint, credential, result, expires_at } = rows[0];
+  beforeEffect = () =>
+    log.pool.query('insert into idempotency_record values ($1, $2, $3, $4, $5) on conflict do nothing', [
+      ...[id, fingerprint, credential, result, expires_at],
+    ]);
+  expect(await call(accountId, 'x', headers)).toEqual({ ...first, isReplayed: true });
+  expect(await effects(accountId)).toBe(1);
 });
 
 it('rejects another message with the same key, and an invalid key', async () => {
