@@ -4,7 +4,6 @@ import { createLogger } from '@latchkey/kit/log/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
-import { eventually } from '@latchkey/testkit/eventually';
 import { statementsOf } from '@latchkey/testkit/postgres/statements';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
@@ -73,10 +72,17 @@ it('a repeated call returns the first result, and costs two statements more', as
 it('concurrent calls have one effect, and the key is free once the first has failed', async () => {
   const gate = Promise.withResolvers<void>();
   onTestFinished(() => gate.resolve());
-  const { call, effects } = open({ wait: () => gate.promise });
+  const begun = Promise.withResolvers<void>();
+  const wait = () => {
+    begun.resolve();
+    return gate.promise;
+  };
+  const { call, effects } = open({ wait });
   const [accountId, headers] = [randomUUID(), keyed()];
   const first = call(accountId, 'refused', headers);
-  await eventually(async () => expect(await reasonOf(call(accountId, 'x', headers))).toMatch('idempotency_in_progress'));
+  // Its transaction has the lock from here on.
+  await begun.promise;
+  expect(await reasonOf(call(accountId, 'x', headers))).toMatch('idempotency_in_progress');
   gate.resolve();
   await expect(first).rejects.toThrow();
   const all = await Promise.allSettled(Array.from({ length: 20 }, () => call(accountId, 'x', headers)));
