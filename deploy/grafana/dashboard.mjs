@@ -123,6 +123,7 @@ const rows = {
       '{{kind}} left': sum('kind', rate('sweep_failures_total')),
     }),
     panel('Runs of sweepers', 'ops', { '{{outcome}}': sum('outcome', rate('sweep_runs_total')) }),
+    panel('Sweepers: overdue', 's', { '{{sweep}}': max('sweep', metric('sweep_lag_seconds')) }),
     panel('Decoding of avatars (p95)', 's', { '{{outcome}}': quantile(0.95, 'outcome', 'avatar_decode_duration_seconds') }),
   ],
   'PostgreSQL, Redis and processes': [

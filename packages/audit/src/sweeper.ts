@@ -29,14 +29,14 @@ export function createAuditSweeper(options: {
   return createSweeper({
     intervalMs: INTERVAL_MS,
     logger: logger.child({ sweep: 'audit log' }),
-    sweeps: [
-      (signal) => inBatches(signal, () => deleteOldEntries(pool, retentionDays, BATCH_MAX)),
-      (signal) => inBatches(signal, () => deleteExpiredResults(pool, BATCH_MAX)),
-      async (signal) => {
+    sweeps: {
+      audit_entries: (signal) => inBatches(signal, () => deleteOldEntries(pool, retentionDays, BATCH_MAX)),
+      idempotency_results: (signal) => inBatches(signal, () => deleteExpiredResults(pool, BATCH_MAX)),
+      async audit_surplus(signal) {
         for (const surplus of await selectSurplus(pool, entriesPerDay, BATCH_MAX))
           await inBatches(signal, () => replaceSurplus(pool, surplus, entriesPerDay, BATCH_MAX));
       },
-    ],
+    },
   });
 }
 

@@ -74,7 +74,7 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
     },
     background: [
       relay,
-      createSweeper({ intervalMs: RETENTION_INTERVAL_MS, logger, sweeps: [retentionSweep] }),
+      createSweeper({ intervalMs: RETENTION_INTERVAL_MS, logger, sweeps: { events: retentionSweep } }),
       createAuditSweeper({ pool, retentionDays: config.AUDIT_RETENTION_DAYS, logger }),
     ],
     checkReady: checkSecretKey,

@@ -96,19 +96,18 @@ function createSweepers(
   { appsTransport, identityTransport }: { readonly appsTransport: Transport; readonly identityTransport: Transport },
 ): DataServiceParts['background'] {
   const { pool, logger, limits } = ctx;
-  const every = (intervalMs: number, ...sweeps: Sweep[]) => createSweeper({ intervalMs, logger, sweeps });
+  const every = (intervalMs: number, sweeps: Record<string, Sweep>) => createSweeper({ intervalMs, logger, sweeps });
   // Alone, as a deletion wakes it, and so that nothing else delays it.
-  const objects = every(limits.sweepIntervalMs, (signal) => sweepObjectDeletions(ctx, signal));
+  const objects = every(limits.sweepIntervalMs, { objects: (signal) => sweepObjectDeletions(ctx, signal) });
   const deletions = createDeletionFollower(ctx, { redisUrl, appsTransport }, objects.wake);
-  const others = every(
-    limits.sweepIntervalMs,
+  const others = every(limits.sweepIntervalMs, {
     // First: after a start, nothing may serve the files of applications deleted meanwhile for long.
-    deletions.reconcile,
-    (signal) => sweepAbandonedUploads(ctx, signal),
-    avatars.sweep,
-    createDeletedAccountsSweep(ctx, identityTransport, objects.wake),
-    () => purgeTombstones(ctx),
-  );
-  const reconciler = every(RECONCILE_INTERVAL_MS, (signal) => reportUnknownObjects(ctx, signal));
+    deleted_applications: deletions.reconcile,
+    uploads: (signal) => sweepAbandonedUploads(ctx, signal),
+    avatars: avatars.sweep,
+    avatars_of_accounts: createDeletedAccountsSweep(ctx, identityTransport, objects.wake),
+    tombstones: () => purgeTombstones(ctx),
+  });
+  const reconciler = every(RECONCILE_INTERVAL_MS, { unknown_objects: (signal) => reportUnknownObjects(ctx, signal) });
   return [objects, others, reconciler, createAuditSweeper({ pool, retentionDays, logger }), deletions.worker];
 }

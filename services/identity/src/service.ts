@@ -35,17 +35,21 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
   const deletions = createDeletionFollower(ctx, { redisUrl: config.REDIS_URL, appsTransport });
   const deleteApplications = createDeleteApplications(appsTransport);
   const mails = openMailQueue(config, ctx);
-  const sweeps = [sweepSessions, sweepUsedFlows, sweepMails].map((sweep) => (signal: AbortSignal) => sweep(ctx, signal));
   const sweeper = createSweeper({
     intervalMs: SWEEP_INTERVAL_MS,
     logger: logger.child({ sweep: 'sessions, flows, mails and deleted applications' }),
-    sweeps: [...sweeps, deletions.reconcile],
+    sweeps: {
+      sessions: (signal) => sweepSessions(ctx, signal),
+      oidc_flows: (signal) => sweepUsedFlows(ctx, signal),
+      mails: (signal) => sweepMails(ctx, signal),
+      restrictions: deletions.reconcile,
+    },
   });
   // Alone, as a deletion wakes it, and so that nothing else delays it.
   const accountSweeper = createSweeper({
     intervalMs: SWEEP_INTERVAL_MS,
     logger: logger.child({ sweep: 'deleted accounts' }),
-    sweeps: [(signal) => sweepDeletedAccounts(ctx, deleteApplications, signal)],
+    sweeps: { deleted_accounts: (signal) => sweepDeletedAccounts(ctx, deleteApplications, signal) },
   });
   const findOwned = createFindOwnedApplications(appsTransport);
   const appsCalls = { findOwned, deleteApplications, onApplicationsLeft: accountSweeper.wake };

@@ -52,7 +52,11 @@ export function createRealtimeService(
     onReady: () => void hubs.resubscribe().catch(() => undefined),
   });
   const hubs = new Hubs({ apps, channels: fanOut, logger });
-  const reconciling = createSweeper({ intervalMs: limits.reconcileMs, logger, sweeps: [() => hubs.reconcileAll()] });
+  const reconciling = createSweeper({
+    intervalMs: limits.reconcileMs,
+    logger,
+    sweeps: { live_events: () => hubs.reconcileAll() },
+  });
   let isStopping = false;
   const endpoint = createSocketEndpoint(config, limits, { apps, hubs, logger, isStopping: () => isStopping });
   const unwatch = watchSockets(hubs, config.SOCKETS_MAX);

@@ -10,7 +10,11 @@ const metrics = await startMeasuring('test');
 /** A sweeper until the test ends, and what it logged. */
 function open(sweeps: readonly Sweep[], intervalMs: number) {
   const { logger, lines } = memoryLogger();
-  const sweeper = createSweeper({ intervalMs, logger, sweeps });
+  const sweeper = createSweeper({
+    intervalMs,
+    logger,
+    sweeps: Object.fromEntries(sweeps.map((sweep, i) => [`test_${i}`, sweep])),
+  });
   onTestFinished(() => sweeper.stop());
   return { sweeper, messages: () => lines.map(({ msg }) => msg) };
 }
@@ -51,6 +55,24 @@ it('runs every sweep after each interval, and logs and counts an outage of one o
   expect(messages()).toEqual(['sweep failed, to be tried again', 'sweep succeeds again', 'sweep failed, to be tried again']);
   const [done = 0, failed = 0] = await countRuns();
   expect([done > 4, failed > 3]).toEqual([true, true]);
+});
+
+it('reports how long a sweep that fails is overdue, also where another of its name succeeds', async () => {
+  const { sweeper } = open([() => Promise.reject(new Error('refused')), () => Promise.resolve()], 1);
+  const { sweeper: other } = open([() => Promise.resolve()], HOUR_MS);
+  sweeper.start();
+  other.start();
+  const readLag = (text: string, name: string) =>
+    Number(text.split(`latchkey_sweep_lag_seconds{sweep="${name}"} `)[1]?.split('\n')[0]);
+  let lags: number[] = [];
+  await eventually(async () => {
+    const text = await metrics.render();
+    lags = [readLag(text, 'test_0'), readLag(text, 'test_1')];
+    return (lags[0] ?? 0) > 0.3;
+  });
+  expect(lags[1]).toBeLessThan(lags[0] ?? 0);
+  await Promise.all([sweeper.stop(), other.stop()]);
+  expect(await metrics.render()).not.toContain('latchkey_sweep_lag_seconds{');
 });
 
 it('sweeps when woken, once more for any number of calls during a sweep', async () => {

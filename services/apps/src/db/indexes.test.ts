@@ -123,7 +123,11 @@ const CALLS: Record<string, () => Promise<unknown>> = {
   'the events after a sequence': () => apps.client.listApplicationEvents({ ...ref, afterSequence: 101n }),
   'live states': () => apps.client.batchGetLiveStates({ applicationIds: [ref.applicationId, randomUUID()] }),
   'a deletion of expired events': () =>
-    deleteExpiredEvents(kysely, { eventsAfter: new Date(0), deletionsAfter: new Date(0), count: 2 }, 1_000),
+    deleteExpiredEvents(
+      kysely,
+      { eventsAfter: new Date(0), deletionsAfter: new Date(0), count: 2 },
+      { after: randomUUID(), applicationsMax: 250, eventsMax: 1_000 },
+    ),
   'a poll for undelivered events': () => lockUndelivered(kysely, 100),
 };
 

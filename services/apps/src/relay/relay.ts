@@ -32,7 +32,7 @@ export function createRelay(delivery: Delivery, logger: Logger): Sweeper {
   const deliverAll = async (signal: AbortSignal) => {
     while ((await deliverBatch(delivery)) === BATCH_MAX && !signal.aborted);
   };
-  const sweeper = createSweeper({ intervalMs: POLL_INTERVAL_MS, logger, sweeps: [deliverAll] });
+  const sweeper = createSweeper({ intervalMs: POLL_INTERVAL_MS, logger, sweeps: { outbox: deliverAll } });
   const unwatch = watchOutbox(delivery.db);
   let isStarted = false;
   return {

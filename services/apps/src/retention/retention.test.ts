@@ -1,6 +1,7 @@
 import { createDatabase } from '@latchkey/kit/database/database';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { eventually } from '@latchkey/testkit/eventually';
+import { explain, statementsOf } from '@latchkey/testkit/postgres/statements';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { AppsDatabase } from '../db/schema.ts';
 import { deliverAll, holdLocks, insertVersionChanges, waitersForLocks } from '../testing/rows.ts';
@@ -97,6 +98,29 @@ describe('events for live clients', () => {
     expect(await retained({ applicationId })).toEqual(range(2 * BATCH_MAX + 6, 2 * BATCH_MAX + 7));
     expect(await Promise.all(others.map(retained))).toEqual([[2, 3], [1]]);
   });
+});
+
+it('each statement visits the next applications only, and few rows of each', async () => {
+  await apps.db.query(
+    `insert into application_event (id, application_id, account_id, sequence, type, data, created_at, delivered_at)
+      select gen_random_uuid(), application_id, application_id, s, 'paused', '{}', $1, $1
+      from (select gen_random_uuid() as application_id from generate_series(1, 500)) a, generate_series(1, 20) s`,
+    [apps.clock.now()],
+  );
+  await apps.db.query('analyze application_event');
+  const statements = (await statementsOf(() => sweep({ applicationsMax: 100 }))).filter(({ text }) => text.includes('deleted'));
+  expect(statements).toHaveLength(6);
+  const client = await apps.db.connect();
+  onTestFinished(() => client.release());
+  for (const statement of statements) {
+    const nodes = await explain(client, statement);
+    const rows = nodes.filter((node) => node['Relation Name'] === 'application_event');
+    const visited = rows.reduce((sum, node) => {
+      const each = node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0);
+      return sum + each * node['Actual Loops'];
+    }, 0);
+    expect(visited).toBeLessThan(100 * 5);
+  }
 });
 
 it('a rotation is deleted by age alone, once it was delivered', async () => {

@@ -34,7 +34,7 @@ export function createMailQueue(
     const ids = await selectPendingIds(ctx.db, ctx.clock(), PENDING_MAX);
     for (let i = 0; i < ids.length; i += BATCH_MAX) if (!(await addJobs(ids.slice(i, i + BATCH_MAX)))) return;
   };
-  const reconciler = createSweeper({ intervalMs: RECONCILE_INTERVAL_MS, logger, sweeps: [addPending] });
+  const reconciler = createSweeper({ intervalMs: RECONCILE_INTERVAL_MS, logger, sweeps: { mail_queue: addPending } });
   const base = publicUrl.replace(/\/+$/, '');
   const worker = createQueueWorker({
     url: redisUrl,
