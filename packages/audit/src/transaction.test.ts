@@ -4,6 +4,7 @@ import { createLogger } from '@latchkey/kit/log/logger';
 import { eventually } from '@latchkey/testkit/eventually';
 import { startTcpProxy } from '@latchkey/testkit/network/tcp-proxy';
 import { sql } from 'kysely';
+import { Client } from 'pg';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { SERVICE_ORIGIN } from './actor.ts';
 import { recordAudit } from './record.ts';
@@ -44,16 +45,16 @@ async function open() {
     );
   /** Begins a change, and cuts its connection while it commits. `end` ends the commit. */
   const cutCommit = async (settleMsMax?: number) => {
-    const holder = await log.pool.connect();
-    await holder.query('begin; select pg_advisory_xact_lock(42)');
+    const holder = new Client(log.url);
+    await holder.connect();
+    // A test that fails earlier must not leave the lock to the next one.
+    const end = () => holder.end();
+    onTestFinished(end);
+    await holder.query('select pg_advisory_lock(42)');
     const changed = change('select pg_advisory_xact_lock(42)', settleMsMax).catch((err: unknown) => err);
     const waiting = `select from pg_stat_activity where datname = current_database() and wait_event = 'advisory'`;
     await eventually(async () => (await log.pool.query(waiting)).rowCount === 1);
     await proxy.cut();
-    const end = async () => {
-      await holder.query('commit');
-      holder.release();
-    };
     return { changed, end };
   };
   return { proxy, count, change, cutCommit };
