@@ -1,4 +1,4 @@
-import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { timestampDate, timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import { actingFor } from '@latchkey/audit/actor';
 import { type ApplicationService, RuntimeKeyType, SummaryOrder } from '@latchkey/proto/latchkey/apps/v1/application_pb';
@@ -20,10 +20,16 @@ export function appsRpc(ctx: AppsContext): ServiceImpl<typeof ApplicationService
       const { accountId, filter } = request;
       const page = await application.listApplications(ctx, accountId, filter?.applicationIds, request);
       const { applications, nextPageToken } = page;
-      const messages = applications.map(({ id, name, socketKey, httpKey, keysUpdatedAt }) => ({
+      const messages = applications.map(({ id, name, socketKey, httpKey, keysUpdatedAt, previousKeys }) => ({
         id,
         name,
-        runtimeKeys: { socketKey, httpKey, updatedAt: timestampFromDate(keysUpdatedAt) },
+        runtimeKeys: {
+          socketKey,
+          httpKey,
+          updatedAt: timestampFromDate(keysUpdatedAt),
+          previousSocketKey: toPreviousKey(previousKeys.socketKey),
+          previousHttpKey: toPreviousKey(previousKeys.httpKey),
+        },
       }));
       return { applications: messages, nextPageToken };
     },
@@ -81,7 +87,13 @@ export function appsRpc(ctx: AppsContext): ServiceImpl<typeof ApplicationService
         keyFingerprint,
       };
     },
-    rotateRuntimeKey: (request, call) => runtimeKey.rotateRuntimeKey(actingFor(ctx, call), request, toKeyType(request.type)),
+    async rotateRuntimeKey(request, call) {
+      return runtimeKey.rotateRuntimeKey(actingFor(ctx, call), request, toKeyType(request.type), request);
+    },
+    async endKeyOverlap(request, call) {
+      await runtimeKey.endKeyOverlap(actingFor(ctx, call), request, toKeyType(request.type));
+      return {};
+    },
     async listApplicationEvents(request) {
       const events = await event.listEvents(ctx, request);
       return { events: events.map((logged) => ({ ...logged, createdAt: timestampFromDate(logged.createdAt) })) };
@@ -93,7 +105,16 @@ export function appsRpc(ctx: AppsContext): ServiceImpl<typeof ApplicationService
       return { applications, nextPageToken };
     },
     async batchGetLiveStates({ applicationIds }) {
-      return { states: await event.getLiveStates(ctx, applicationIds) };
+      const states = await event.getLiveStates(ctx, applicationIds);
+      return {
+        states: states.map(({ previousSocketKey: previous, ...state }) => ({
+          ...state,
+          ...(previous && {
+            previousSocketKeyFingerprint: previous.fingerprint,
+            previousSocketKeyExpiresAt: timestampFromDate(previous.expiresAt),
+          }),
+        })),
+      };
     },
   };
 }
@@ -106,6 +127,14 @@ const ORDERS = {
   [SummaryOrder.UPDATED_AT]: 'updatedAt',
   [SummaryOrder.RANK]: 'rank',
 } as const;
+
+function toPreviousKey(key: { readonly expires_ms: number; readonly used_ms: number | null } | undefined) {
+  if (!key) return undefined;
+  return {
+    expiresAt: timestampFromMs(key.expires_ms),
+    ...(key.used_ms !== null && { lastUsedAt: timestampFromMs(key.used_ms) }),
+  };
+}
 
 function toKeyType(type: RuntimeKeyType) {
   if (type === RuntimeKeyType.SOCKET) return 'socketKey';

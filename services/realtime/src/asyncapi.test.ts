@@ -7,7 +7,7 @@ import addFormats from 'ajv-formats';
 import { expect, it } from 'vitest';
 import { asyncApiDocument } from './asyncapi.ts';
 import { errors } from './errors.ts';
-import { encodeEvent, encodeReady } from './frame/frame.ts';
+import { encodeEvent, encodeKeyExpiring, encodeReady } from './frame/frame.ts';
 import { asyncApiFor, MESSAGE_BYTES_MAX } from './server.ts';
 import { CLOSE } from './socket/close-code.ts';
 import { FRAMES_MAX } from './socket/live-socket.ts';
@@ -16,14 +16,15 @@ import { REALTIME_PATH } from './upgrade/upgrade-request.ts';
 // biome-ignore lint/suspicious/noExplicitAny: tests read the document as it is served.
 const document: any = JSON.parse(JSON.stringify(asyncApiDocument));
 const { messages } = document.components;
-const { ready, ...eventMessages } = messages;
+const { ready, keyExpiring, ...eventMessages } = messages;
 const exampleOf = (name: string) => messages[name].examples[0].payload;
 
 /** The frame that is sent for the example of a message. */
 function frameOf(name: string) {
   const { data, sequence } = exampleOf(name);
   const snapshot = { ...data, lastSequence: Number(data.lastSequence) };
-  if (name === 'ready') return JSON.parse(encodeReady(snapshot, data.resumed, new Date()));
+  if (name === 'ready') return JSON.parse(encodeReady(snapshot, data.resumed));
+  if (name === 'keyExpiring') return JSON.parse(encodeKeyExpiring(newId(), new Date(data.expiresAt)));
   const event = fromJson(ApplicationEventSchema, { [name]: data });
   const logged = { id: newId(), sequence: Number(sequence), createdAt: new Date(), event };
   return JSON.parse(encodeEvent(data.applicationId ?? newId(), logged) ?? '');

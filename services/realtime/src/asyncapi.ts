@@ -1,6 +1,6 @@
 import { LIVE_EVENTS, VERSION_SCHEMA } from '@latchkey/contract/live-events';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
-import { CONNECTION_READY, TYPE_PREFIX } from './frame/frame.ts';
+import { CONNECTION_READY, KEY_EXPIRING, TYPE_PREFIX } from './frame/frame.ts';
 import { REALTIME_PATH } from './upgrade/upgrade-request.ts';
 
 const RECONNECT = 'Reconnect after a random delay, with `Last-Event-ID`.';
@@ -145,11 +145,27 @@ const READY = toMessage({
   },
 });
 
+const KEY_EXPIRING_MESSAGE = toMessage({
+  name: 'keyExpiring',
+  type: KEY_EXPIRING,
+  summary: 'The socket key was rotated. It is accepted until `expiresAt`; the connection is closed with 4103 then.',
+  data: { expiresAt: { type: 'string', format: 'date-time' } },
+  example: {
+    id: '019a9e47-4b1a-7c63-9d2f-8e5f0a6c3b71',
+    time: '2026-05-12T09:03:12.004Z',
+    data: { expiresAt: '2026-05-13T09:03:12.000Z' },
+  },
+});
+
 const events = Object.entries(LIVE_EVENTS).map(([name, event]) => {
   const type = TYPE_PREFIX + ApplicationEventSchema.field[name as keyof typeof ApplicationEventSchema.field].name;
   return [name, toMessage({ name, type, sequence: SEQUENCE, ...event })];
 });
-const messages: Readonly<Record<string, ReturnType<typeof toMessage>>> = { ready: READY, ...Object.fromEntries(events) };
+const messages: Readonly<Record<string, ReturnType<typeof toMessage>>> = {
+  ready: READY,
+  keyExpiring: KEY_EXPIRING_MESSAGE,
+  ...Object.fromEntries(events),
+};
 
 const refs = (path: string, names: readonly string[]) => names.map((name) => ({ $ref: `#/${path}/${name}` }));
 
@@ -218,6 +234,12 @@ export const asyncApiDocument = {
       summary: 'The state of the application, as the first frame of each connection',
       channel: { $ref: '#/channels/realtime' },
       messages: refs('channels/realtime/messages', ['ready']),
+    },
+    sendKeyExpiring: {
+      action: 'send',
+      summary: 'The end of the key of the connection',
+      channel: { $ref: '#/channels/realtime' },
+      messages: refs('channels/realtime/messages', ['keyExpiring']),
     },
     sendEvent: {
       action: 'send',

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis/redis';
 import { beforeEach, expect, it } from 'vitest';
 import { type FakeApplication, FakeApps } from './testing/fake-apps.ts';
@@ -55,16 +56,39 @@ it('sends the snapshot first, then events in order, to every node, and closes wi
   }
 });
 
+/** Relays a rotation, as the apps service does: without a sequence. */
+async function relayRotation(redisUrl: string, { id: applicationId }: FakeApplication): Promise<void> {
+  const facts = { id: randomUUID(), applicationId, createdAt: new Date().toISOString() };
+  const type = 'runtime_key_rotated';
+  await startRelay(redisUrl).add(facts.id, type, { ...facts, type, sequence: null, data: { type: 'socketKey' } });
+}
+
 it('closes the sockets of a rotated key with 4103 on every node, and those of no other application', async () => {
   const nodes = await Promise.all([startNode(apps, redisUrl, NEVER), startNode(apps, redisUrl, NEVER)]);
-  const relay = startRelay(redisUrl);
   const old = await Promise.all(nodes.map((node) => node.open(application)));
   const bystander = await nodes[0].open(apps.create());
   apps.rotate(application);
-  // Rotations are relayed without a sequence.
-  const facts = { id: randomUUID(), applicationId: application.id, createdAt: new Date().toISOString() };
-  const type = 'runtime_key_rotated';
-  await relay.add(facts.id, type, { ...facts, type, sequence: null, data: { type: 'socketKey' } });
+  await relayRotation(redisUrl, application);
   for (const client of old) expect(await client.closed).toEqual({ code: 4103, reason: 'socket key rotated' });
   expect(bystander.isOpen).toBe(true);
+});
+
+it('tells the sockets of an old key once when an overlap ends, and closes them with 4103 then', async () => {
+  const node = await startNode(apps, redisUrl, NEVER);
+  const old = await node.open(application);
+  const expiresAt = new Date(Date.now() + 1_500);
+  const { socketKey: oldKey } = application;
+  apps.rotate(application, expiresAt);
+  await relayRotation(redisUrl, application);
+  const expiring = { type: 'latchkey.connection.key_expiring', data: { expiresAt: expiresAt.toISOString() } };
+  await eventually(() => expect(old.frames.slice(1)).toMatchObject([expiring]));
+  // Also one that opens during the overlap. It makes a reconciliation, which tells the first no more.
+  const late = node.connect(oldKey);
+  await eventually(() => expect(late.frames).toMatchObject([{ type: 'latchkey.connection.ready' }, expiring]));
+  const current = await node.open(application);
+  expect(await Promise.all([old.closed, late.closed])).toMatchObject([{ code: 4103 }, { code: 4103 }]);
+  expect(Date.now()).toBeGreaterThanOrEqual(expiresAt.getTime());
+  expect(old.frames).toHaveLength(2);
+  expect(current.isOpen).toBe(true);
+  expect(current.frames).toHaveLength(1);
 });

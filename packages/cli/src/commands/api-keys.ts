@@ -1,12 +1,11 @@
 import type { ApiKey, Latchkey, Scope } from '@latchkey/client';
 import { describeLength, KEY_NAME } from '@latchkey/contract/lengths';
-import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/limits';
 import { SCOPES } from '@latchkey/contract/scopes';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { findByNameOrId } from '../lookup/find.ts';
 import { resolveApplication } from '../lookup/resolve.ts';
 import { formatTime } from '../output/text.ts';
-import { examples, withContext, yesOption } from '../program/command.ts';
+import { examples, overlapOption, withContext, yesOption } from '../program/command.ts';
 import type { Context } from '../program/context.ts';
 import { CliError } from '../program/errors.ts';
 import type { Io } from '../program/io.ts';
@@ -68,11 +67,7 @@ export function apiKeysCommand(io: Io): Command {
     .command('rotate')
     .description('Replace a key by one with the same rights, and print it: it is shown this once')
     .argument('<key>', 'name or id')
-    .addOption(
-      new Option('--overlap <time>', 'how long the old key stays valid, such as 30m, 24h or 7d; not at all without it').argParser(
-        readOverlap,
-      ),
-    );
+    .addOption(overlapOption());
   addSessionOptions(rotate).action(
     withContext(io, (context, key: string, options: RotateOptions) => rotateKey(context, key, options)),
   );
@@ -83,15 +78,6 @@ export function apiKeysCommand(io: Io): Command {
 interface RotateOptions extends SessionOptions {
   /** Seconds. */
   readonly overlap?: number;
-}
-
-const SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400 };
-
-function readOverlap(text: string): number {
-  const [, amount, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
-  const seconds = Number(amount) * SECONDS[unit as keyof typeof SECONDS];
-  if (seconds <= KEY_OVERLAP_SECONDS_MAX) return seconds;
-  throw new InvalidArgumentError('It must be a time such as 30m, 24h or 7d, and 7 days at most.');
 }
 
 function rotateKey(context: Context, wanted: string, { overlap: overlapSeconds, ...options }: RotateOptions): Promise<void> {

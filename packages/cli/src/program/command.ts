@@ -1,4 +1,5 @@
-import { type Command, Option } from 'commander';
+import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/limits';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { Context, type GlobalOptions } from './context.ts';
 import type { Io } from './io.ts';
 
@@ -31,3 +32,18 @@ export function withContext(io: Io, handler: (context: Context, ...args: any[]) 
 
 /** For commands that ask before they act. */
 export const yesOption = () => new Option('-y, --yes', 'do not ask');
+
+/** The overlap of a rotation, in seconds. */
+export const overlapOption = () =>
+  new Option('--overlap <time>', 'how long the old key stays valid, such as 30m, 24h or 7d; not at all without it').argParser(
+    readOverlap,
+  );
+
+const SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400 };
+
+function readOverlap(text: string): number {
+  const [, amount, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  const seconds = Number(amount) * SECONDS[unit as keyof typeof SECONDS];
+  if (seconds <= KEY_OVERLAP_SECONDS_MAX) return seconds;
+  throw new InvalidArgumentError('It must be a time such as 30m, 24h or 7d, and 7 days at most.');
+}

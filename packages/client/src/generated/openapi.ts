@@ -146,11 +146,33 @@ export interface paths {
         head?: never;
         /**
          * Rotate a runtime key of an application
-         * @description The old key is rejected from then on, and connections opened with an old socket key are closed. Two rotations an hour for each application, both types together.
+         * @description The old key is rejected from then on, or after `overlapSeconds`, and connections opened with an old socket key are closed. Two rotations an hour for each application, both types together.
          *
          *     Needs the scope `applications:update`, or a dashboard session.
          */
         patch: operations["rotateRuntimeKey"];
+        trace?: never;
+    };
+    "/api/v1/panel/end-key-overlap": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * End the overlap of a rotated runtime key
+         * @description The previous key is rejected from then on. Without an overlap, nothing changes.
+         *
+         *     Needs the scope `applications:update`, or a dashboard session.
+         */
+        post: operations["endKeyOverlap"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/v1/panel/get-application-license-levels": {
@@ -1320,6 +1342,15 @@ export interface components {
             httpKey: string;
             /** Format: date-time */
             updatedAt: string;
+            previousSocketKey?: components["schemas"]["PreviousRuntimeKey"];
+            previousHttpKey?: components["schemas"]["PreviousRuntimeKey"];
+        };
+        /** @description A rotated key that is still accepted. */
+        PreviousRuntimeKey: {
+            /** Format: date-time */
+            expiresAt: string;
+            /** @description Last use since the rotation, at most a minute old. */
+            lastUsedAt: string | null;
         };
         ApplicationListItem: {
             /**
@@ -1593,7 +1624,7 @@ export interface components {
          * @description Stable code of the error. Later releases may add codes.
          * @enum {string}
          */
-        ErrorCode: "VALIDATION_ERROR" | "rate_limit_reached" | "INTERNAL_ERROR" | "api_key_invalid" | "api_key_expired" | "api_key_revoked" | "unauth" | "insufficient_scope" | "outcome_unknown" | "bad_request" | "csrf_invalid" | "application_forbidden" | "limit_exceeded" | "idempotency_in_progress" | "idempotency_key_reused" | "not_found" | "changed_meanwhile" | "session_required" | "account_exists" | "sign_up_closed" | "two_factor_required" | "mail_not_configured" | "email_not_verified" | "file_name_taken" | "file_in_use" | "invalid_file" | "upload_timeout" | "release_exists";
+        ErrorCode: "VALIDATION_ERROR" | "rate_limit_reached" | "INTERNAL_ERROR" | "api_key_invalid" | "api_key_expired" | "api_key_revoked" | "unauth" | "insufficient_scope" | "outcome_unknown" | "bad_request" | "csrf_invalid" | "application_forbidden" | "limit_exceeded" | "idempotency_in_progress" | "idempotency_key_reused" | "not_found" | "changed_meanwhile" | "overlap_active" | "session_required" | "account_exists" | "sign_up_closed" | "two_factor_required" | "mail_not_configured" | "email_not_verified" | "file_name_taken" | "file_in_use" | "invalid_file" | "upload_timeout" | "release_exists";
         /** @description An input that was rejected, and why. */
         ErrorDetail: {
             /** @description The input; `request` if no single input is wrong. */
@@ -1613,6 +1644,10 @@ export interface components {
                 lastSequence: string;
                 /** @description True: all events after the client's `sequence` follow. False: it sent none, or some are no longer stored; the snapshot replaces them. */
                 resumed: boolean;
+            };
+            "latchkey.connection.key_expiring": {
+                /** Format: date-time */
+                expiresAt: string;
             };
             "latchkey.application.paused": {
                 /** @constant */
@@ -1849,6 +1884,51 @@ export interface operations {
         };
     };
     rotateRuntimeKey: {
+        parameters: {
+            query: {
+                /**
+                 * @description Id of the application, from `listApplications`.
+                 * @example 019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15
+                 */
+                applicationId: string;
+            };
+            header?: {
+                /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
+                "idempotency-key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    type: "socketKey" | "httpKey";
+                    /** @description Time for which both keys are valid. */
+                    overlapSeconds?: number;
+                    /** @description True: the overlap of an earlier rotation ends now. Otherwise it makes a 409, `overlap_active`. */
+                    endPrevious?: boolean;
+                };
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                    };
+                };
+            };
+        };
+    };
+    endKeyOverlap: {
         parameters: {
             query: {
                 /**

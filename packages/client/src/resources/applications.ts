@@ -107,6 +107,13 @@ export class Levels {
   }
 }
 
+export interface RotateRuntimeKeyOptions extends CallOptions {
+  /** Seconds for which the old key is accepted too, 0 to 604,800; 0 by default. */
+  readonly overlapSeconds?: number | undefined;
+  /** Whether the overlap of an earlier rotation may end now. */
+  readonly endPrevious?: boolean | undefined;
+}
+
 /** Runtime keys of applications. `applications.list` has them. */
 export class RuntimeKeys {
   readonly #http: Http;
@@ -116,11 +123,25 @@ export class RuntimeKeys {
   }
 
   /**
-   * Replaces a runtime key; the old one is rejected from then on. Twice an hour for each
-   * application.
+   * Replaces a runtime key; the old one is rejected from then on, or after an overlap. Twice an hour
+   * for each application. Throws `overlap_active` during an overlap, unless it has `endPrevious`.
    */
-  async rotate(applicationId: string, key: 'socket' | 'http', options?: CallOptions): Promise<void> {
-    const input = { query: { applicationId }, body: { type: `${key}Key` as const } };
+  async rotate(
+    applicationId: string,
+    key: 'socket' | 'http',
+    { overlapSeconds, endPrevious, ...options }: RotateRuntimeKeyOptions = {},
+  ): Promise<void> {
+    const overlap = {
+      ...(overlapSeconds !== undefined && { overlapSeconds }),
+      ...(endPrevious !== undefined && { endPrevious }),
+    };
+    const input = { query: { applicationId }, body: { type: `${key}Key` as const, ...overlap } };
     await this.#http.call('PATCH /api/v1/panel/update-api-keys', input, options);
+  }
+
+  /** Ends the overlap of a rotation: the old key is rejected from then on. */
+  async endOverlap(applicationId: string, key: 'socket' | 'http', options?: CallOptions): Promise<void> {
+    const input = { query: { applicationId }, body: { type: `${key}Key` as const } };
+    await this.#http.call('POST /api/v1/panel/end-key-overlap', input, options);
   }
 }

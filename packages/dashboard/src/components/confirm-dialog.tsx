@@ -15,6 +15,8 @@ interface ConfirmDialogProps {
   /** The button: "Delete application". */
   readonly action: string;
   readonly danger?: boolean | undefined;
+  /** Inputs of the question, besides the name and the code. */
+  readonly fields?: ReactNode;
   /** Name to type, for what cannot be undone. */
   readonly typeName?: string | undefined;
   /** True if accounts with two-factor authentication have to enter a code. */
@@ -34,6 +36,7 @@ export function ConfirmDialog({ open, onClose, title, children, ...props }: Conf
 function ConfirmForm({
   action,
   danger,
+  fields,
   typeName,
   needsCode,
   onConfirm,
@@ -56,6 +59,7 @@ function ConfirmForm({
         </>
       }
     >
+      {fields}
       {typeName !== undefined && (
         <TextField
           name="confirmation"

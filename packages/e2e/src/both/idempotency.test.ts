@@ -66,6 +66,11 @@ const REQUESTS: ReadonlyArray<[string, (given: Opened) => Sent, object | string]
     { type: 'socketKey' },
   ],
   [
+    'POST end-key-overlap',
+    ({ query }) => ({ method: 'POST', path: `${PANEL}/end-key-overlap`, query, body: { type: 'httpKey' } }),
+    { type: 'socketKey' },
+  ],
+  [
     'POST check-file-name',
     ({ query }) => ({ method: 'POST', path: CHECK_NAME, query, body: { fileName: 'new' } }),
     { fileName: 'other' },

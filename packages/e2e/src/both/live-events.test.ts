@@ -126,6 +126,27 @@ it('a rotation of the socket key closes its clients with 4103 and no others; one
   await eventually(() => expect(fresh.received()).toEqual(['version_changed still here', 'version_changed after']), TIMEOUT);
 });
 
+it('a rotation with an overlap accepts both keys, and shows the old one, until it is ended', async () => {
+  const old = await listen();
+  const body = { type: 'socketKey', overlapSeconds: 3_600 };
+  const rotate = (more: object = {}) => api.patch('/api/v1/panel/update-api-keys', { ...body, ...more }, { applicationId });
+  expect((await rotate()).status).toBe(200);
+  const expiring = { type: 'latchkey.connection.key_expiring', data: { expiresAt: expect.any(String) } };
+  await eventually(() => expect(old.frames.slice(1)).toMatchObject([expiring]), TIMEOUT);
+  const late = await listen();
+  const { data } = await api.get('/api/v1/panel/get-applications');
+  const { applicationApiKeys } = data.find(({ id }: { id: string }) => id === applicationId);
+  expect(applicationApiKeys.previousSocketKey).toEqual({
+    expiresAt: old.frames[1]?.data.expiresAt,
+    lastUsedAt: expect.any(String),
+  });
+  expect(await rotate()).toMatchObject({ status: 409, code: 'overlap_active' });
+  expect((await rotate({ overlapSeconds: 604_801 })).status).toBe(400);
+  expect((await api.post('/api/v1/panel/end-key-overlap', { type: 'socketKey' }, { applicationId })).status).toBe(200);
+  expect(await Promise.all([old.ended, late.ended])).toEqual([4103, 4103]);
+  expect(await new LiveClient(realtimeUrl, socketKey).ended).toBe(401);
+});
+
 it('a socket key is in no log, however it is shown', async () => {
   await listen();
   const wrongKey = `lk_sock_${'Z'.repeat(32)}`;

@@ -4,6 +4,7 @@ import { type Insertable, type Kysely, type Selectable, sql, type Updateable } f
 import type pg from 'pg';
 import type { ApplicationTable, AppsDatabase, SettingsRow } from '../db/schema.ts';
 import type { ReleaseWithArtifacts } from '../release/release.store.ts';
+import { createPreviousKeyRead } from '../runtime-key/previous-key.store.ts';
 import type { RuntimeKeyType } from '../runtime-key/vault.ts';
 import type { PageStart } from './page.ts';
 
@@ -27,6 +28,8 @@ interface ListedRow {
   readonly http_key_hex: string;
   readonly keys_updated_ms: number;
   readonly created_ms: number;
+  /** Previous keys that are accepted still, by type; null without one. */
+  readonly previous_keys: Readonly<Partial<Record<RuntimeKeyType, { expires_ms: number; used_ms: number | null }>>> | null;
 }
 
 /** Applications of an account in order of creation, all or only the given ones. */
@@ -34,14 +37,17 @@ export async function selectApplications(
   db: Kysely<AppsDatabase>,
   accountId: string,
   ids: readonly string[] | undefined,
-  { after, limit }: { readonly after: PageStart | undefined; readonly limit: number },
+  { after, limit, now }: { readonly after: PageStart | undefined; readonly limit: number; readonly now: Date },
 ): Promise<ListedRow[]> {
   const isGiven = ids ? sql`and ${isOneOf(ids)}` : sql``;
   const isAfter = after ? sql`and (created_at, id) > (${after.createdAt}, ${after.id})` : sql``;
   const { rows } = await sql<ListedRow>`
     select id, name, encode(socket_key_sealed, 'hex') as socket_key_hex, encode(http_key_sealed, 'hex') as http_key_hex,
       extract(epoch from runtime_keys_updated_at)::float8 * 1000 as keys_updated_ms,
-      extract(epoch from created_at)::float8 * 1000 as created_ms
+      extract(epoch from created_at)::float8 * 1000 as created_ms,
+      (select json_object_agg(type, json_build_object('expires_ms', extract(epoch from expires_at) * 1000,
+          'used_ms', extract(epoch from last_used_at) * 1000))
+        from previous_runtime_key where application_id = application.id and expires_at > ${now}) as previous_keys
     from application where account_id = ${accountId} ${isGiven} ${isAfter}
     order by created_at, id limit ${limit}`.execute(db);
   return rows;
@@ -189,7 +195,12 @@ export function createReads(pool: pg.Pool) {
     select: `select name, http_key_hash, public_updates, releases from application
       left join release_feed on application_id = id and release_feed.channel = asked.channel where id = asked.id`,
   });
-  return { selectByKeyHash, selectSettings, selectFeed };
+  const selectById: (id: string) => Promise<KeyHolderRow | undefined> = createSharedRead(pool, {
+    name: 'select-by-id',
+    key: { id: 'uuid' },
+    select: `select id, account_id, name, last_sequence, ${SETTING_COLUMNS} from application where id = asked.id`,
+  });
+  return { selectByKeyHash, selectById, selectPreviousKey: createPreviousKeyRead(pool), selectSettings, selectFeed };
 }
 
 export async function selectFirstSealedKey(db: Kysely<AppsDatabase>) {

@@ -74,7 +74,11 @@ export async function listApplications(
   const ids = applicationTexts && parseIds(applicationTexts);
   const page = parsePage(pageSize, pageToken);
   if (ids?.length === 0) return { applications: [], nextPageToken: '' };
-  const rows = await store.selectApplications(ctx.db, accountId, ids, { after: page.after, limit: page.size + 1 });
+  const rows = await store.selectApplications(ctx.db, accountId, ids, {
+    after: page.after,
+    limit: page.size + 1,
+    now: ctx.clock(),
+  });
   const { shown, nextPageToken } = page.cut(rows, (row) => ({ createdAt: new Date(row.created_ms), id: row.id }));
   const applications = shown.map((row) => ({
     id: row.id,
@@ -82,6 +86,7 @@ export async function listApplications(
     socketKey: ctx.vault.open('socketKey', row.id, row.socket_key_hex),
     httpKey: ctx.vault.open('httpKey', row.id, row.http_key_hex),
     keysUpdatedAt: new Date(row.keys_updated_ms),
+    previousKeys: row.previous_keys ?? {},
   }));
   return { applications, nextPageToken };
 }

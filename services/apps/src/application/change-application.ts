@@ -44,6 +44,7 @@ export type ApplicationAction =
   | 'application.setting_updated'
   | 'application.license_levels_replaced'
   | 'application.runtime_key_rotated'
+  | 'application.key_overlap_ended'
   | 'application.deleted'
   | 'application.release_settings_updated'
   | `release.${'created' | 'updated' | 'deleted' | 'published' | 'yanked' | 'rollout_changed'}`;

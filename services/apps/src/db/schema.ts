@@ -35,6 +35,16 @@ export interface ApplicationTable extends SettingColumns {
   updated_at: ColumnType<Date | null, never, unknown>;
 }
 
+/** A rotated key, accepted until it expires. The next rotation of its type replaces the row. */
+export interface PreviousRuntimeKeyTable {
+  application_id: string;
+  type: 'socketKey' | 'httpKey';
+  hash: Buffer;
+  expires_at: Date;
+  /** Written once a minute at most; null before the first use. */
+  last_used_at: Date | null;
+}
+
 /** A row of the event log. Rows outlive their application. */
 export interface ApplicationEventTable {
   id: string;
@@ -88,6 +98,7 @@ export interface ReleaseFeedTable {
 
 export interface AppsDatabase {
   application: ApplicationTable;
+  previous_runtime_key: PreviousRuntimeKeyTable;
   application_event: ApplicationEventTable;
   release: ReleaseTable;
   release_artifact: ReleaseArtifactTable;

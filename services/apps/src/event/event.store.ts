@@ -41,11 +41,21 @@ export async function selectDeletions(
 /** Named: every node with live connections runs it every few seconds. */
 const SELECT_LIVE_STATES = {
   name: 'select-live-states',
-  text: 'select id, last_sequence, socket_key_hash from application where id = any($1::uuid[])',
+  // OFFSET 0 leaves the planner one way: an index look-up for each application.
+  text: `select id, last_sequence, socket_key_hash, previous.hash as previous_hash, expires_at from application
+    left join lateral (
+      select hash, expires_at from previous_runtime_key where application_id = id and type = 'socketKey' offset 0
+    ) as previous on true where id = any($1::uuid[])`,
+};
+
+type LiveStateRow = Pick<Selectable<ApplicationTable>, 'id' | 'last_sequence' | 'socket_key_hash'> & {
+  /** Null without a previous key. */
+  readonly previous_hash: Buffer | null;
+  readonly expires_at: Date | null;
 };
 
 export async function selectLiveStates(pool: pg.Pool, ids: readonly string[]) {
-  const { rows } = await pool.query<Pick<Selectable<ApplicationTable>, 'id' | 'last_sequence' | 'socket_key_hash'>>({
+  const { rows } = await pool.query<LiveStateRow>({
     ...SELECT_LIVE_STATES,
     values: [ids],
   });

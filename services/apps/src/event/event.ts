@@ -106,9 +106,14 @@ export async function getLiveStates(ctx: AppsContext, texts: readonly string[]) 
   const ids = texts.map(parseId).filter((id) => id !== undefined);
   if (ids.length === 0) return [];
   const rows = await selectLiveStates(ctx.pool, ids);
+  const now = ctx.clock();
   return rows.map((row) => ({
     applicationId: row.id,
     lastSequence: BigInt(row.last_sequence),
     socketKeyFingerprint: fingerprintOf(row.socket_key_hash),
+    previousSocketKey:
+      row.previous_hash && row.expires_at && row.expires_at > now
+        ? { fingerprint: fingerprintOf(row.previous_hash), expiresAt: row.expires_at }
+        : undefined,
   }));
 }

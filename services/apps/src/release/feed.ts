@@ -3,6 +3,7 @@ import { CHANNEL } from '@latchkey/contract/release';
 import { parseId } from '@latchkey/kit/validation/id';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
+import { findKeyHolder } from '../runtime-key/runtime-key.ts';
 import { readDownloadToken } from './download-token.ts';
 import * as store from './release.store.ts';
 
@@ -19,7 +20,7 @@ export async function getFeed(ctx: AppsContext, applicationText: string, channel
   const hash = httpKey === undefined ? undefined : ctx.vault.hash('httpKey', httpKey);
   if (httpKey === undefined ? !feed?.public_updates : !hash) throw errors.feed_key_invalid();
   if (hash && !feed?.http_key_hash.equals(hash)) {
-    const holder = await ctx.reads.selectByKeyHash.httpKey(hash);
+    const holder = await findKeyHolder(ctx, 'httpKey', hash);
     if (!holder) throw errors.feed_key_invalid();
     if (holder.id !== applicationId) throw errors.feed_not_found();
   }

@@ -1,24 +1,50 @@
 import type { Acting } from '@latchkey/audit/actor';
+import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/limits';
 import { isMissingTable } from '@latchkey/kit/database/database';
 import { waitSeconds } from '@latchkey/kit/errors/errors';
 import { type KeyHolderRow, selectFirstSealedKey } from '../application/application.store.ts';
 import { type ApplicationRef, changeApplication } from '../application/change-application.ts';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
+import { hasOverlap, keepCurrentKey, markUsed, removePreviousKey } from './previous-key.store.ts';
 import { fingerprintOf, type RuntimeKeyType } from './vault.ts';
 
 const HOUR_MS = 3_600_000;
+/** Least time between two stored uses of a previous key. */
+const USE_INTERVAL_MS = 60_000;
 
-/** The application that a runtime key belongs to. Throws `runtime_key_invalid`. */
+/**
+ * The application that a runtime key belongs to, or belonged to before a rotation whose overlap has
+ * not ended. Throws `runtime_key_invalid`.
+ */
 export async function lookUpApplication(
   ctx: AppsContext,
   type: RuntimeKeyType,
   text: string,
 ): Promise<{ row: KeyHolderRow; keyFingerprint: string }> {
   const hash = ctx.vault.hash(type, text);
-  const row = hash && (await ctx.reads.selectByKeyHash[type](hash));
+  const row = hash && (await findKeyHolder(ctx, type, hash));
   if (!row) throw errors.runtime_key_invalid();
   return { row, keyFingerprint: fingerprintOf(hash) };
+}
+
+/** The application of a key's hash, current or previous. A current key costs one statement. */
+export async function findKeyHolder(ctx: AppsContext, type: RuntimeKeyType, hash: Buffer): Promise<KeyHolderRow | undefined> {
+  const row = await ctx.reads.selectByKeyHash[type](hash);
+  if (row) return row;
+  const now = ctx.clock();
+  const previous = await ctx.reads.selectPreviousKey(hash);
+  if (previous?.type !== type || previous.expires_at <= now) return undefined;
+  const since = new Date(now.getTime() - USE_INTERVAL_MS);
+  if (!previous.last_used_at || previous.last_used_at <= since) await markUsed(ctx.db, hash, now, since);
+  return ctx.reads.selectById(previous.application_id);
+}
+
+export interface Overlap {
+  /** Seconds for which the old key is accepted too. */
+  readonly overlapSeconds: number;
+  /** True if the overlap of an earlier rotation may end now. */
+  readonly endPrevious: boolean;
 }
 
 /**
@@ -26,12 +52,20 @@ export async function lookUpApplication(
  * concurrent rotations cannot exceed the limit. Only successful ones count, both types together.
  *
  * @returns the limit after it; `resetSeconds` until the oldest rotation of the hour is an hour old
- * @throws `application_not_found`, `rotation_limit_reached`
+ * @throws `key_overlap_invalid`, `application_not_found`, `overlap_active`, `rotation_limit_reached`
  */
-export async function rotateRuntimeKey(ctx: Acting<AppsContext>, ref: ApplicationRef, type: RuntimeKeyType) {
-  return changeApplication(ctx, ref, async ({ row, update, record }) => {
+export async function rotateRuntimeKey(
+  ctx: Acting<AppsContext>,
+  ref: ApplicationRef,
+  type: RuntimeKeyType,
+  { overlapSeconds, endPrevious }: Overlap,
+) {
+  if (!(overlapSeconds >= 0 && overlapSeconds <= KEY_OVERLAP_SECONDS_MAX)) throw errors.key_overlap_invalid();
+  return changeApplication(ctx, ref, async ({ tx, row, update, record }) => {
     // Under the lock: a rotation that waited for another must be dated after it.
     const now = ctx.clock();
+    const isOverlapping = await hasOverlap(tx, row.id, type, now);
+    if (isOverlapping && !endPrevious) throw errors.overlap_active();
     const recent = row.recent_rotations
       .filter((time) => time.getTime() > now.getTime() - HOUR_MS)
       .sort((a, b) => a.getTime() - b.getTime());
@@ -42,6 +76,8 @@ export async function rotateRuntimeKey(ctx: Acting<AppsContext>, ref: Applicatio
       const retryMs = msUntilFree(blocking, now);
       throw errors.rotation_limit_reached({ policy: 'rotations', limit: rotationsMax, windowMs: HOUR_MS, retryMs });
     }
+    if (overlapSeconds > 0) await keepCurrentKey(tx, row.id, type, new Date(now.getTime() + overlapSeconds * 1_000));
+    else if (isOverlapping) await removePreviousKey(tx, row.id, type);
     const { hash, sealed } = ctx.vault.create(type, row.id);
     const key =
       type === 'socketKey'
@@ -49,9 +85,26 @@ export async function rotateRuntimeKey(ctx: Acting<AppsContext>, ref: Applicatio
         : { http_key_hash: hash, http_key_sealed: sealed };
     const values = { ...key, runtime_keys_updated_at: now, recent_rotations: [...recent, now] };
     await update(values, { case: 'runtimeKeyRotated', value: { type } }, now);
-    await record('application.runtime_key_rotated', { type });
+    await record('application.runtime_key_rotated', { type, ...(overlapSeconds > 0 && { overlapSeconds }) });
     const rotationsLeft = rotationsMax - recent.length - 1;
     return { rotationsMax, rotationsLeft, resetSeconds: waitSeconds(msUntilFree(recent[0] ?? now, now)) };
+  });
+}
+
+/**
+ * Ends the overlap of a rotation: the old key is rejected from then on. Without one it changes
+ * nothing.
+ *
+ * @throws `application_not_found`
+ */
+export async function endKeyOverlap(ctx: Acting<AppsContext>, ref: ApplicationRef, type: RuntimeKeyType): Promise<void> {
+  await changeApplication(ctx, ref, async ({ tx, row, addEvent, record }) => {
+    const now = ctx.clock();
+    const isOverlapping = await hasOverlap(tx, row.id, type, now);
+    if (!isOverlapping) return;
+    await removePreviousKey(tx, row.id, type);
+    await addEvent({ case: 'runtimeKeyRotated', value: { type } }, now);
+    await record('application.key_overlap_ended', { type });
   });
 }
 

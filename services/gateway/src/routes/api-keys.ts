@@ -1,13 +1,11 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { describeLength, KEY_APPLICATIONS_MAX, KEY_NAME } from '@latchkey/contract/lengths';
-import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/limits';
 import { SCOPES } from '@latchkey/contract/scopes';
-import { formatCount } from '@latchkey/kit/validation/text';
 import { type ApiKey, ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { z } from 'zod';
 import { list } from '../routing/list.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { applicationId, EXAMPLE_IDS, idOf, nameText, timestamp, toIsoOrNull } from '../routing/schemas.ts';
+import { applicationId, EXAMPLE_IDS, idOf, nameText, overlapSeconds, timestamp, toIsoOrNull } from '../routing/schemas.ts';
 
 const URL = '/api/v1/panel/api-keys';
 
@@ -79,8 +77,6 @@ const createdApiKey = z
   .meta({ id: 'CreatedApiKey' });
 
 const params = z.object({ id: idOf('apiKey', 'Id of the key, from `listApiKeys`.') });
-
-const OVERLAP_RULE = `must be a whole number from 0 to ${formatCount(KEY_OVERLAP_SECONDS_MAX)}`;
 
 export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
   return [
@@ -171,14 +167,7 @@ export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
         'Creates a key with the same name, rights and expiry. The old key expires after `overlapSeconds`, immediately unless given, and never later than before. Counts as a creation.',
       limit: { limit: limits.apiKeyCreation, per: 'account', successesOnly: true },
       params,
-      body: z.strictObject({
-        overlapSeconds: z
-          .int({ error: OVERLAP_RULE, abort: true })
-          .min(0, OVERLAP_RULE)
-          .max(KEY_OVERLAP_SECONDS_MAX, OVERLAP_RULE)
-          .optional()
-          .meta({ description: 'Time for which both keys are valid.' }),
-      }),
+      body: z.strictObject({ overlapSeconds }),
       isBodyOptional: true,
       examples: { oneDay: { overlapSeconds: 86_400 } },
       data: createdApiKey,

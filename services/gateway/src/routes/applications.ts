@@ -1,6 +1,6 @@
 import { APPLICATION_NAME, describeLength } from '@latchkey/contract/lengths';
 import { CallQueue } from '@latchkey/kit/concurrency/call-queue';
-import { type Application, ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { type Application, ApplicationService, type PreviousKey } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { z } from 'zod';
 import type { Principal } from '../authentication/credential.ts';
@@ -8,14 +8,23 @@ import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
 import { type Limit, limitReached, toLimitState } from '../rate-limit/rate-limits.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { applicationId, EXAMPLE_IDS, idOf, nameText, timestamp, toIso } from '../routing/schemas.ts';
+import { applicationId, EXAMPLE_IDS, idOf, nameText, timestamp, toIso, toIsoOrNull } from '../routing/schemas.ts';
 import { SETTINGS_URL } from './application-settings.ts';
+
+const previousKey = z
+  .object({
+    expiresAt: timestamp,
+    lastUsedAt: timestamp.nullable().meta({ description: 'Last use since the rotation, at most a minute old.' }),
+  })
+  .meta({ id: 'PreviousRuntimeKey', description: 'A rotated key that is still accepted.' });
 
 const runtimeKeys = z
   .object({
     socketKey: z.string().meta({ examples: ['lk_sock_2Yq8VwFhT3mZ6RbNcK9xLpD4sGjA7eUt'] }),
     httpKey: z.string().meta({ examples: ['lk_http_7Hn3XkQvB5tJ9WyEzM2cRfS8aPgD4uLq'] }),
     updatedAt: timestamp,
+    previousSocketKey: previousKey.optional(),
+    previousHttpKey: previousKey.optional(),
   })
   .meta({ id: 'RuntimeKeys', description: 'What licensed applications authenticate with.' });
 
@@ -124,6 +133,15 @@ async function listAll(clients: Clients, principal: Principal) {
 }
 
 function toJson({ id, name, runtimeKeys }: Application) {
-  const { socketKey = '', httpKey = '', updatedAt } = runtimeKeys ?? {};
-  return { id, name, applicationApiKeys: { socketKey, httpKey, updatedAt: toIso(updatedAt) } };
+  const { socketKey = '', httpKey = '', updatedAt, previousSocketKey, previousHttpKey } = runtimeKeys ?? {};
+  const previous = {
+    ...(previousSocketKey && { previousSocketKey: toPreviousKey(previousSocketKey) }),
+    ...(previousHttpKey && { previousHttpKey: toPreviousKey(previousHttpKey) }),
+  };
+  return { id, name, applicationApiKeys: { socketKey, httpKey, updatedAt: toIso(updatedAt), ...previous } };
 }
+
+const toPreviousKey = ({ expiresAt, lastUsedAt }: PreviousKey) => ({
+  expiresAt: toIso(expiresAt),
+  lastUsedAt: toIsoOrNull(lastUsedAt),
+});

@@ -1,6 +1,7 @@
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import { FILE_NAME, FILE_NAME_LENGTH_MAX, FILE_NAME_RULE } from '@latchkey/contract/file-name';
 import { describeLength, EMAIL_LENGTH_MAX, type Length, PASSWORD } from '@latchkey/contract/lengths';
+import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/limits';
 import { formatCount, hasLength, isStorable, withoutInvisible } from '@latchkey/kit/validation/text';
 import { z } from 'zod';
 
@@ -110,6 +111,15 @@ export const timestamp = z.string().meta({ format: 'date-time', examples: ['2026
 export const toIso = (time: Timestamp | undefined) => timestampDate(time as Timestamp).toISOString();
 
 export const toIsoOrNull = (time: Timestamp | undefined) => (time ? toIso(time) : null);
+
+const OVERLAP_RULE = `must be a whole number from 0 to ${formatCount(KEY_OVERLAP_SECONDS_MAX)}`;
+
+export const overlapSeconds = z
+  .int({ error: OVERLAP_RULE, abort: true })
+  .min(0, OVERLAP_RULE)
+  .max(KEY_OVERLAP_SECONDS_MAX, OVERLAP_RULE)
+  .optional()
+  .meta({ description: 'Time for which both keys are valid.' });
 
 export const issuerName = nonEmptyText(64).meta({
   description: 'Name of the issuer in the settings of the service (`OIDC_ISSUERS`).',

@@ -12,7 +12,10 @@ export interface KeyHolder extends Snapshot {
 }
 
 /** State that the clients of an application should have received. */
-export type LiveState = Pick<KeyHolder, 'lastSequence' | 'keyFingerprint'>;
+export interface LiveState extends Pick<KeyHolder, 'lastSequence' | 'keyFingerprint'> {
+  /** The socket key before a rotation whose overlap has not ended. */
+  readonly previousKey: { readonly fingerprint: string; readonly expiresAt: Date } | undefined;
+}
 
 export type AppsClient = ReturnType<typeof createAppsClient>;
 
@@ -48,9 +51,16 @@ export function createAppsClient(transport: Transport) {
     async getLiveStates(applicationIds: readonly string[]): Promise<Map<string, LiveState>> {
       const { states } = await client.batchGetLiveStates({ applicationIds: [...applicationIds] }, callFor());
       return new Map(
-        states.map(({ applicationId, lastSequence, socketKeyFingerprint: keyFingerprint }) => [
+        states.map(({ applicationId, lastSequence, ...state }) => [
           applicationId,
-          { lastSequence: Number(lastSequence), keyFingerprint },
+          {
+            lastSequence: Number(lastSequence),
+            keyFingerprint: state.socketKeyFingerprint,
+            previousKey: state.previousSocketKeyExpiresAt && {
+              fingerprint: state.previousSocketKeyFingerprint,
+              expiresAt: timestampDate(state.previousSocketKeyExpiresAt),
+            },
+          },
         ]),
       );
     },

@@ -22,6 +22,7 @@ export interface LiveEvent {
 }
 
 export const CONNECTION_READY = 'latchkey.connection.ready';
+export const KEY_EXPIRING = 'latchkey.connection.key_expiring';
 export const TYPE_PREFIX = 'latchkey.application.';
 const LAST_TYPE = `${TYPE_PREFIX}deleted`;
 
@@ -93,14 +94,18 @@ export interface Snapshot {
   readonly lastSequence: number;
 }
 
-export function encodeReady({ lastSequence, ...snapshot }: Snapshot, resumed: boolean, now: Date): string {
-  return JSON.stringify({
-    specversion: '1.0',
-    id: newId(),
-    source: sourceOf(snapshot.applicationId),
-    type: CONNECTION_READY,
-    time: now.toISOString(),
-    datacontenttype: 'application/json',
-    data: { ...snapshot, lastSequence: String(lastSequence), resumed },
-  });
+export function encodeReady({ lastSequence, ...snapshot }: Snapshot, resumed: boolean): string {
+  return encodeOwn(CONNECTION_READY, snapshot.applicationId, { ...snapshot, lastSequence: String(lastSequence), resumed });
+}
+
+/** Frame for a socket whose key was rotated with an overlap. */
+export function encodeKeyExpiring(applicationId: string, expiresAt: Date): string {
+  return encodeOwn(KEY_EXPIRING, applicationId, { expiresAt: expiresAt.toISOString() });
+}
+
+/** A CloudEvent of a connection, which is not in the event log and has no sequence. */
+function encodeOwn(type: string, applicationId: string, data: object): string {
+  const time = new Date().toISOString();
+  const source = sourceOf(applicationId);
+  return JSON.stringify({ specversion: '1.0', id: newId(), source, type, time, datacontenttype: 'application/json', data });
 }

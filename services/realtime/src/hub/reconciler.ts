@@ -3,6 +3,7 @@ import pLimit from 'p-limit';
 import type { AppsClient, LiveState } from '../event/apps-client.ts';
 import type { EventLog } from '../event/event-log.ts';
 import { SharedCalls } from '../event/shared-calls.ts';
+import { encodeKeyExpiring } from '../frame/frame.ts';
 import { CLOSE } from '../socket/close-code.ts';
 import type { Hub } from './hub.ts';
 
@@ -18,8 +19,9 @@ export interface ReconcilerOptions {
 }
 
 /**
- * Compares hubs with the apps service, and repairs them: fetches the events that they missed, and
- * closes the sockets of rotated keys and deleted applications.
+ * Compares hubs with the apps service, and repairs them: fetches the events that they missed,
+ * closes the sockets of rotated keys and deleted applications, and tells sockets when their key
+ * expires.
  */
 export class Reconciler {
   readonly #options: ReconcilerOptions;
@@ -108,10 +110,13 @@ export class Reconciler {
       if (!hub.hasEnded) await hub.each((socket) => socket.close(CLOSE.applicationDeleted));
       return;
     }
+    const { previousKey } = state;
     hub.keyFingerprint = state.keyFingerprint;
     let isUncertain = false;
     await hub.each((socket) => {
       if (socket.keyFingerprint === state.keyFingerprint) return;
+      if (socket.keyFingerprint === previousKey?.fingerprint)
+        return socket.expireKey(previousKey.expiresAt, encodeKeyExpiring(hub.applicationId, previousKey.expiresAt));
       // The key of a socket opened after the call may be newer than its response, or older.
       if (socket.verifiedAt >= startedAt) isUncertain = true;
       else socket.close(CLOSE.keyRotated);

@@ -57,6 +57,7 @@ export class LiveSocket {
   #isReading = false;
   #blockedTimer: NodeJS.Timeout | undefined;
   #pingTimer: NodeJS.Timeout;
+  #expiryTimer: NodeJS.Timeout | undefined;
 
   constructor(options: LiveSocketOptions) {
     this.#ws = options.ws;
@@ -91,6 +92,13 @@ export class LiveSocket {
       if (!frame) return void this.#catchUpFromLog();
       this.#send(frame);
     }
+  }
+
+  /** Tells the client once when its key expires, and closes the connection then. */
+  expireKey(expiresAt: Date, text: string): void {
+    if (this.#expiryTimer) return;
+    this.#ws.send(text);
+    this.#expiryTimer = setTimeout(() => this.close(CLOSE.keyRotated), Math.max(0, expiresAt.getTime() - Date.now()));
   }
 
   close({ code, reason }: Close): void {
@@ -173,6 +181,7 @@ export class LiveSocket {
     ws.on('close', () => {
       clearTimeout(this.#blockedTimer);
       clearTimeout(this.#pingTimer);
+      clearTimeout(this.#expiryTimer);
     });
     ws.on('message', (_, isBinary) => {
       if (this.#isFlood()) return;

@@ -14,6 +14,7 @@ type EventInit = NonNullable<MessageInitShape<typeof ApplicationEventSchema>['ev
 export interface FakeApplication {
   readonly id: string;
   socketKey: string;
+  previousKey?: { readonly text: string; readonly expiresAt: Date } | undefined;
   version: string;
   status: ApplicationStatus;
   isDeleted: boolean;
@@ -75,7 +76,9 @@ export class FakeApps {
     return this.logVersions(application, 1)[0] as LiveEvent;
   }
 
-  rotate(application: FakeApplication): void {
+  /** @param expiresAt end of the overlap; both keys open connections until then */
+  rotate(application: FakeApplication, expiresAt?: Date): void {
+    application.previousKey = expiresAt && { text: application.socketKey, expiresAt };
     application.socketKey = newKey();
   }
 
@@ -114,11 +117,13 @@ export class FakeApps {
       lookUpApplication: ({ key }) =>
         this.#respond(() => {
           this.calls.lookUp += 1;
-          const found = this.#applications.find((app) => app.socketKey === key.value && !app.isDeleted);
+          const found = this.#applications.find(
+            (app) => [app.socketKey, app.previousKey?.text].includes(key.value) && !app.isDeleted,
+          );
           if (!found) throw toConnectError(errors.runtime_key_invalid());
-          const { id: applicationId, status, version, lastSequence, socketKey } = found;
+          const { id: applicationId, status, version, lastSequence } = found;
           const facts = { applicationId, name: 'Engine', settings: { status, version }, lastSequence: BigInt(lastSequence) };
-          return { ...facts, keyFingerprint: socketKey.slice(-6) };
+          return { ...facts, keyFingerprint: key.value?.slice(-6) ?? '' };
         }),
       listApplicationEvents: async ({ applicationId, afterSequence, pageSize }, { requestHeader }) => {
         await this.beforeList(applicationId);
@@ -139,10 +144,14 @@ export class FakeApps {
         this.#respond(() => {
           this.calls.states += 1;
           const held = this.#applications.filter(({ id, isDeleted }) => applicationIds.includes(id) && !isDeleted);
-          const states = held.map(({ id: applicationId, lastSequence, socketKey }) => ({
+          const states = held.map(({ id: applicationId, lastSequence, socketKey, previousKey }) => ({
             applicationId,
             lastSequence: BigInt(lastSequence),
             socketKeyFingerprint: socketKey.slice(-6),
+            ...(previousKey && {
+              previousSocketKeyFingerprint: previousKey.text.slice(-6),
+              previousSocketKeyExpiresAt: timestampFromDate(previousKey.expiresAt),
+            }),
           }));
           return { states };
         }),

@@ -114,7 +114,7 @@ export class Upgrades {
     const { position, resumed, frames } = start;
     const options = { ws, connection, keyFingerprint, verifiedAt, position, requestId };
     const socket = hubs.join(holder, (source) => new LiveSocket({ ...options, source }));
-    socket.greet(encodeReady(snapshot, resumed, new Date()));
+    socket.greet(encodeReady(snapshot, resumed));
     socket.start(frames);
     const { applicationId } = snapshot;
     logger.info({ requestId, applicationId, resumed }, 'socket opened');

@@ -1,5 +1,5 @@
 import type { Application } from '@latchkey/client';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
@@ -7,6 +7,7 @@ import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
 import { Section } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { SecretField } from '../../components/secret-field.tsx';
+import { SelectField } from '../../components/select-field.tsx';
 import { toast } from '../../toast/toasts.ts';
 import { applicationsQuery } from '../applications/queries.ts';
 import styles from './overview.module.css';
@@ -16,17 +17,26 @@ const KEYS = [
   {
     type: 'socket',
     field: 'socketKey',
+    previousField: 'previousSocketKey',
     name: 'Socket key',
     use: 'Opens the connection for live events.',
-    consequence: 'Connections that were opened with the old key are closed, and the old key is rejected from then on.',
+    consequence: 'Then the old key is rejected, and connections that were opened with it are closed.',
   },
   {
     type: 'http',
     field: 'httpKey',
+    previousField: 'previousHttpKey',
     name: 'HTTP key',
     use: 'Authenticates the requests of your application.',
-    consequence: 'The old key is rejected from then on: copies of the application need the new one.',
+    consequence: 'Then the old key is rejected: copies of the application need the new one.',
   },
+] as const;
+
+const OVERLAPS = [
+  [0, 'Immediately'],
+  [3_600, 'After 1 hour'],
+  [86_400, 'After 1 day'],
+  [604_800, 'After 7 days'],
 ] as const;
 
 export function RuntimeKeys({ application }: { readonly application: Application }) {
@@ -52,17 +62,25 @@ interface RuntimeKeyProps {
   readonly runtimeKey: (typeof KEYS)[number];
 }
 
-function RuntimeKey({ application, runtimeKey: { type, field, name, use, consequence } }: RuntimeKeyProps) {
+function RuntimeKey({ application, runtimeKey: { type, field, previousField, name, use, consequence } }: RuntimeKeyProps) {
   const [isAsking, setAsking] = useState(false);
+  const [overlapSeconds, setOverlapSeconds] = useState(0);
   const queryClient = useQueryClient();
   const value = application.applicationApiKeys[field];
   const shortName = `${name.charAt(0).toLowerCase()}${name.slice(1)}`.replace('hTTP', 'HTTP');
+  const previous = application.applicationApiKeys[previousField];
+  const reload = () => queryClient.invalidateQueries({ queryKey: applicationsQuery.queryKey });
   const rotate = async () => {
-    await latchkey.keys.rotate(application.id, type);
-    await queryClient.invalidateQueries({ queryKey: applicationsQuery.queryKey });
+    await latchkey.keys.rotate(application.id, type, { overlapSeconds, endPrevious: previous !== undefined });
+    await reload();
     void queryClient.invalidateQueries({ queryKey: rotationsQuery(application.id).queryKey });
     toast.success(`${name} rotated`, 'Give the new one to your application.');
   };
+  const endOverlap = useMutation({
+    mutationFn: () => latchkey.keys.endOverlap(application.id, type),
+    onSuccess: reload,
+    onError: (err) => toast.error(`The overlap of the ${shortName} was not ended`, err),
+  });
   return (
     <div className={styles.key}>
       <div>
@@ -75,15 +93,45 @@ function RuntimeKey({ application, runtimeKey: { type, field, name, use, consequ
           Rotate…
         </Button>
       </SecretField>
+      {previous && (
+        <p className={styles.hint}>
+          The previous key is accepted until <RelativeTime at={previous.expiresAt} />.{' '}
+          {previous.lastUsedAt ? (
+            <>
+              It was last used <RelativeTime at={previous.lastUsedAt} />.
+            </>
+          ) : (
+            'It was not used since.'
+          )}{' '}
+          <Button small aria-label={`End previous ${shortName} now`} onClick={() => endOverlap.mutate()}>
+            End now
+          </Button>
+        </p>
+      )}
       <ConfirmDialog
         open={isAsking}
         onClose={() => setAsking(false)}
         title={`Rotate the ${shortName} of ${application.name}?`}
         action={`Rotate ${shortName}`}
         danger
+        fields={
+          <SelectField
+            name="overlap"
+            label="The old key ends"
+            value={String(overlapSeconds)}
+            onChange={(event) => setOverlapSeconds(Number(event.currentTarget.value))}
+          >
+            {OVERLAPS.map(([seconds, label]) => (
+              <option key={seconds} value={seconds}>
+                {label}
+              </option>
+            ))}
+          </SelectField>
+        }
         onConfirm={rotate}
       >
-        {consequence} <Rotations applicationId={application.id} />
+        {consequence} {previous && 'The key before it ends now. '}
+        <Rotations applicationId={application.id} />
       </ConfirmDialog>
     </div>
   );

@@ -48,6 +48,7 @@ export const ACTION_GROUPS: readonly Group[] = [
       ['application.resumed', 'Application resumed'],
       ['application.license_levels_replaced', 'License levels changed'],
       ['application.runtime_key_rotated', 'Runtime key rotated'],
+      ['application.key_overlap_ended', 'Overlap of a runtime key ended'],
       ['application.deleted', 'Application deleted'],
     ],
   ],

@@ -74,6 +74,20 @@ export declare type RuntimeKeys = Message<"latchkey.apps.v1.RuntimeKeys"> & {
    * @generated from field: google.protobuf.Timestamp updated_at = 3;
    */
   updatedAt?: Timestamp | undefined;
+
+  /**
+   * The socket key before a rotation whose overlap has not ended.
+   *
+   * @generated from field: latchkey.apps.v1.PreviousKey previous_socket_key = 4;
+   */
+  previousSocketKey?: PreviousKey | undefined;
+
+  /**
+   * The HTTP key before a rotation whose overlap has not ended.
+   *
+   * @generated from field: latchkey.apps.v1.PreviousKey previous_http_key = 5;
+   */
+  previousHttpKey?: PreviousKey | undefined;
 };
 
 /**
@@ -81,6 +95,33 @@ export declare type RuntimeKeys = Message<"latchkey.apps.v1.RuntimeKeys"> & {
  * Use `create(RuntimeKeysSchema)` to create a new message.
  */
 export declare const RuntimeKeysSchema: GenMessage<RuntimeKeys>;
+
+/**
+ * PreviousKey is a rotated key that is still accepted.
+ *
+ * @generated from message latchkey.apps.v1.PreviousKey
+ */
+export declare type PreviousKey = Message<"latchkey.apps.v1.PreviousKey"> & {
+  /**
+   * Time when it is rejected. Always set.
+   *
+   * @generated from field: google.protobuf.Timestamp expires_at = 1;
+   */
+  expiresAt?: Timestamp | undefined;
+
+  /**
+   * Time of its last use since the rotation, at most a minute old. Absent if it was not used.
+   *
+   * @generated from field: google.protobuf.Timestamp last_used_at = 2;
+   */
+  lastUsedAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message latchkey.apps.v1.PreviousKey.
+ * Use `create(PreviousKeySchema)` to create a new message.
+ */
+export declare const PreviousKeySchema: GenMessage<PreviousKey>;
 
 /**
  * ApplicationSettings are the settings of an application.
@@ -722,6 +763,20 @@ export declare type RotateRuntimeKeyRequest = Message<"latchkey.apps.v1.RotateRu
    * @generated from field: latchkey.apps.v1.RuntimeKeyType type = 3;
    */
   type: RuntimeKeyType;
+
+  /**
+   * Seconds for which the old key is accepted too, 0 to 604,800.
+   *
+   * @generated from field: int32 overlap_seconds = 4;
+   */
+  overlapSeconds: number;
+
+  /**
+   * True if the overlap of an earlier rotation may end now.
+   *
+   * @generated from field: bool end_previous = 5;
+   */
+  endPrevious: boolean;
 };
 
 /**
@@ -729,6 +784,54 @@ export declare type RotateRuntimeKeyRequest = Message<"latchkey.apps.v1.RotateRu
  * Use `create(RotateRuntimeKeyRequestSchema)` to create a new message.
  */
 export declare const RotateRuntimeKeyRequestSchema: GenMessage<RotateRuntimeKeyRequest>;
+
+/**
+ * EndKeyOverlapRequest names a key.
+ *
+ * @generated from message latchkey.apps.v1.EndKeyOverlapRequest
+ */
+export declare type EndKeyOverlapRequest = Message<"latchkey.apps.v1.EndKeyOverlapRequest"> & {
+  /**
+   * Account, a UUID. Required.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * Application, a UUID. Required.
+   *
+   * @generated from field: string application_id = 2;
+   */
+  applicationId: string;
+
+  /**
+   * Type of the key. Required.
+   *
+   * @generated from field: latchkey.apps.v1.RuntimeKeyType type = 3;
+   */
+  type: RuntimeKeyType;
+};
+
+/**
+ * Describes the message latchkey.apps.v1.EndKeyOverlapRequest.
+ * Use `create(EndKeyOverlapRequestSchema)` to create a new message.
+ */
+export declare const EndKeyOverlapRequestSchema: GenMessage<EndKeyOverlapRequest>;
+
+/**
+ * EndKeyOverlapResponse is empty.
+ *
+ * @generated from message latchkey.apps.v1.EndKeyOverlapResponse
+ */
+export declare type EndKeyOverlapResponse = Message<"latchkey.apps.v1.EndKeyOverlapResponse"> & {
+};
+
+/**
+ * Describes the message latchkey.apps.v1.EndKeyOverlapResponse.
+ * Use `create(EndKeyOverlapResponseSchema)` to create a new message.
+ */
+export declare const EndKeyOverlapResponseSchema: GenMessage<EndKeyOverlapResponse>;
 
 /**
  * RotateRuntimeKeyResponse says where the limit on rotations stands; the new key is read with
@@ -1059,11 +1162,25 @@ export declare type LiveState = Message<"latchkey.apps.v1.LiveState"> & {
   lastSequence: bigint;
 
   /**
-   * `key_fingerprint` of the socket key that is valid now. Never empty.
+   * `key_fingerprint` of the current socket key. Never empty.
    *
    * @generated from field: string socket_key_fingerprint = 3;
    */
   socketKeyFingerprint: string;
+
+  /**
+   * `key_fingerprint` of the previous socket key, while it is accepted too.
+   *
+   * @generated from field: string previous_socket_key_fingerprint = 4;
+   */
+  previousSocketKeyFingerprint: string;
+
+  /**
+   * Time when the previous socket key is rejected. Set with its fingerprint.
+   *
+   * @generated from field: google.protobuf.Timestamp previous_socket_key_expires_at = 5;
+   */
+  previousSocketKeyExpiresAt?: Timestamp | undefined;
 };
 
 /**
@@ -1379,6 +1496,20 @@ export enum ApplicationError {
    * @generated from enum value: APPLICATION_ERROR_CHANGED_MEANWHILE = 12;
    */
   CHANGED_MEANWHILE = 12,
+
+  /**
+   * The key was rotated with an overlap that has not ended.
+   *
+   * @generated from enum value: APPLICATION_ERROR_OVERLAP_ACTIVE = 13;
+   */
+  OVERLAP_ACTIVE = 13,
+
+  /**
+   * The overlap is negative or too long.
+   *
+   * @generated from enum value: APPLICATION_ERROR_KEY_OVERLAP_INVALID = 14;
+   */
+  KEY_OVERLAP_INVALID = 14,
 }
 
 /**
@@ -1621,8 +1752,8 @@ export declare const ApplicationService: GenService<{
     output: typeof ReplaceLicenseLevelsResponseSchema;
   },
   /**
-   * RotateRuntimeKey replaces one runtime key; the old one is rejected from then on. Only
-   * successful rotations count towards the limit.
+   * RotateRuntimeKey replaces one runtime key. The old one is rejected from then on, or after an
+   * overlap. Only successful rotations count towards the limit.
    *
    * @generated from rpc latchkey.apps.v1.ApplicationService.RotateRuntimeKey
    */
@@ -1630,6 +1761,17 @@ export declare const ApplicationService: GenService<{
     methodKind: "unary";
     input: typeof RotateRuntimeKeyRequestSchema;
     output: typeof RotateRuntimeKeyResponseSchema;
+  },
+  /**
+   * EndKeyOverlap rejects the old key of a rotation from then on. Without one, it succeeds and
+   * changes nothing.
+   *
+   * @generated from rpc latchkey.apps.v1.ApplicationService.EndKeyOverlap
+   */
+  endKeyOverlap: {
+    methodKind: "unary";
+    input: typeof EndKeyOverlapRequestSchema;
+    output: typeof EndKeyOverlapResponseSchema;
   },
   /**
    * DeleteApplication removes the application for every call immediately, and writes the event that

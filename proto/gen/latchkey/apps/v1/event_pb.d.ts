@@ -58,7 +58,8 @@ export declare type ApplicationEvent = Message<"latchkey.apps.v1.ApplicationEven
     case: "deleted";
   } | {
     /**
-     * Not sent to live clients; connections with the old socket key are closed. Without a sequence.
+     * Not sent to live clients; connections with an old socket key are closed, or told when it
+     * expires. Without a sequence.
      *
      * @generated from field: latchkey.apps.v1.RuntimeKeyRotated runtime_key_rotated = 5;
      */
@@ -155,7 +156,8 @@ export declare type ApplicationDeleted = Message<"latchkey.apps.v1.ApplicationDe
 export declare const ApplicationDeletedSchema: GenMessage<ApplicationDeleted>;
 
 /**
- * RuntimeKeyRotated says that a runtime key was replaced. It never carries a key.
+ * RuntimeKeyRotated says that a runtime key was replaced, or that an overlap ended. It never
+ * carries a key.
  *
  * @generated from message latchkey.apps.v1.RuntimeKeyRotated
  */

@@ -84,7 +84,7 @@ function Row({ event }: { readonly event: LiveEvent }) {
 /** The type in words: `latchkey.application.version_changed` is "Version changed". */
 function nameEvent({ type }: LiveEvent): string {
   if (type === 'latchkey.connection.ready') return 'Connected';
-  const words = type.replace(/^latchkey\.application\./, '').replaceAll('_', ' ');
+  const words = type.replace(/^latchkey\.(?:application|connection)\./, '').replaceAll('_', ' ');
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
