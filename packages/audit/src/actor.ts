@@ -57,3 +57,20 @@ export function originFrom(actor: string | null | undefined, requestId: string |
 export function actingFor<C extends object>(ctx: C, { requestHeader }: Pick<HandlerContext, 'requestHeader'>): Acting<C> {
   return { ...ctx, origin: originFrom(requestHeader.get(ACTOR_HEADER), requestHeader.get(REQUEST_ID_HEADER)) };
 }
+
+type Bound<R, M> = (request: R, call: HandlerContext) => Promise<M>;
+interface Bind<C> {
+  <R, T>(useCase: (ctx: C, request: R) => Promise<T>): Bound<R, T>;
+  <R, T, M>(useCase: (ctx: C, request: R) => Promise<T>, toMessage: (result: T) => M): Bound<R, M>;
+}
+
+/** Makes RPC methods of use cases that take a context, which the call gives, and the request. */
+export function bindCalls<C>(contextOf: (call: HandlerContext) => C): Bind<C> {
+  const bind = <R, T, M>(useCase: (ctx: C, request: R) => Promise<T>, toMessage?: (result: T) => M) => {
+    return async (request: R, call: HandlerContext) => {
+      const result = await useCase(contextOf(call), request);
+      return toMessage ? toMessage(result) : result;
+    };
+  };
+  return bind as Bind<C>;
+}

@@ -1,6 +1,6 @@
 import { timestampDate, timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import type { ServiceImpl } from '@connectrpc/connect';
-import { actingFor } from '@latchkey/audit/actor';
+import { actingFor, bindCalls } from '@latchkey/audit/actor';
+import type { RpcImpl } from '@latchkey/kit/rpc/route';
 import { type ApplicationService, RuntimeKeyType, SummaryOrder } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import * as application from './application/application.ts';
 import { etagOf } from './application/etag.ts';
@@ -11,11 +11,10 @@ import * as event from './event/event.ts';
 import * as runtimeKey from './runtime-key/runtime-key.ts';
 import * as setting from './setting/setting.ts';
 
-export function appsRpc(ctx: AppsContext): ServiceImpl<typeof ApplicationService> {
+export function appsRpc(ctx: AppsContext): RpcImpl<typeof ApplicationService> {
+  const bind = bindCalls((call) => actingFor(ctx, call));
   return {
-    async createApplication({ accountId, name }, call) {
-      return { applicationId: await application.createApplication(actingFor(ctx, call), accountId, name) };
-    },
+    createApplication: bind(application.createApplication, (applicationId) => ({ applicationId })),
     async listApplications(request) {
       const { accountId, filter } = request;
       const page = await application.listApplications(ctx, accountId, filter?.applicationIds, request);
@@ -52,29 +51,18 @@ export function appsRpc(ctx: AppsContext): ServiceImpl<typeof ApplicationService
     async findOwnedApplications({ accountId, applicationIds }) {
       return { applicationIds: await application.findOwnedApplications(ctx, accountId, applicationIds) };
     },
-    async deleteApplication(ref, call) {
-      await application.deleteApplication(actingFor(ctx, call), ref);
-      return {};
-    },
-    async deleteAccountApplications({ accountId }, call) {
-      return { hasMore: await application.deleteAccountApplications(actingFor(ctx, call), accountId) };
-    },
+    deleteApplication: bind(application.deleteApplication),
+    deleteAccountApplications: bind(application.deleteAccountApplications, (hasMore) => ({ hasMore })),
     async listLicenseLevels(ref) {
       const levels = await licenseLevels.listLicenseLevels(ctx, ref);
       return { levels, etag: etagOf(levels) };
     },
-    async replaceLicenseLevels(request, call) {
-      await licenseLevels.replaceLicenseLevels(actingFor(ctx, call), request, request.levels, request.ifMatch);
-      return {};
-    },
+    replaceLicenseLevels: bind(licenseLevels.replaceLicenseLevels),
     async getApplicationSettings(ref) {
       const row = await setting.getSettings(ctx, ref);
       return { settings: setting.toSettingsMessage(row), etag: setting.settingsEtag(row) };
     },
-    async updateApplicationSetting(request, call) {
-      await setting.updateSetting(actingFor(ctx, call), request, request.field, request.value.value, request.ifMatch);
-      return {};
-    },
+    updateApplicationSetting: bind(setting.updateSetting),
     async lookUpApplication({ key }) {
       if (key.case === undefined) throw errors.runtime_key_invalid();
       const { row, keyFingerprint } = await runtimeKey.lookUpApplication(ctx, key.case, key.value);
@@ -87,13 +75,8 @@ export function appsRpc(ctx: AppsContext): ServiceImpl<typeof ApplicationService
         keyFingerprint,
       };
     },
-    async rotateRuntimeKey(request, call) {
-      return runtimeKey.rotateRuntimeKey(actingFor(ctx, call), request, toKeyType(request.type), request);
-    },
-    async endKeyOverlap(request, call) {
-      await runtimeKey.endKeyOverlap(actingFor(ctx, call), request, toKeyType(request.type));
-      return {};
-    },
+    rotateRuntimeKey: bind((acting, request) => runtimeKey.rotateRuntimeKey(acting, request, toKeyType(request.type), request)),
+    endKeyOverlap: bind((acting, request) => runtimeKey.endKeyOverlap(acting, request, toKeyType(request.type))),
     async listApplicationEvents(request) {
       const events = await event.listEvents(ctx, request);
       return { events: events.map((logged) => ({ ...logged, createdAt: timestampFromDate(logged.createdAt) })) };

@@ -1,9 +1,9 @@
 import { type Timestamp, timestampDate, timestampFromDate, timestampMs } from '@bufbuild/protobuf/wkt';
-import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
-import { actingFor } from '@latchkey/audit/actor';
+import type { HandlerContext } from '@connectrpc/connect';
+import { actingFor, bindCalls } from '@latchkey/audit/actor';
 import { withIdempotency } from '@latchkey/audit/idempotency';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
-import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
+import { type RpcImpl, type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { ApiKeyService, type UpdateApiKeyRequest } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService, PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
@@ -43,95 +43,73 @@ export function identityRoutes(
   { findOwned, ...calls }: AppsCalls,
   mails: MailQueue | undefined,
 ): RpcRoute[] {
+  const bind = bindCalls((call) => contextOf(ctx, call));
   return [
-    rpcRoute(AccountService, accountService(ctx, calls)),
-    withIdempotency(rpcRoute(ApiKeyService, apiKeyService(ctx, findOwned)), {
+    rpcRoute(AccountService, accountService(ctx, bind, calls)),
+    withIdempotency(rpcRoute(ApiKeyService, apiKeyService(ctx, bind, findOwned)), {
       sealingKey: ctx.resultKey,
       secrets: new Set(['createApiKey', 'rotateApiKey']),
     }),
     rpcRoute(AuthenticationService, authenticationService(ctx)),
-    rpcRoute(CredentialService, credentialService(ctx, mails)),
-    rpcRoute(OidcService, oidcService(ctx)),
-    rpcRoute(TwoFactorService, twoFactorService(ctx)),
+    rpcRoute(CredentialService, credentialService(ctx, bind, mails)),
+    rpcRoute(OidcService, oidcService(ctx, bind)),
+    rpcRoute(TwoFactorService, twoFactorService(ctx, bind)),
   ];
 }
 
-function acting(ctx: IdentityContext, call: HandlerContext): ActingContext {
+function contextOf(ctx: IdentityContext, call: HandlerContext): ActingContext {
   const timeoutMs = () => call.timeoutMs() ?? DEADLINES_MS.longest;
   return { ...actingFor(ctx, call), call: { signal: call.signal, timeoutMs } };
 }
 
+type Bind = ReturnType<typeof bindCalls<ActingContext>>;
 type DeletionCalls = Omit<AppsCalls, 'findOwned'>;
-const accountService = (ctx: IdentityContext, calls: DeletionCalls): ServiceImpl<typeof AccountService> => ({
-  async signUp(request, call) {
-    return toSignedIn(await signUp(acting(ctx, call), request));
-  },
-  async signIn(request, call) {
-    return toSignedIn(await signIn(acting(ctx, call), request));
-  },
-  async signOut({ accountId, sessionId }, call) {
-    await endSession(acting(ctx, call), accountId, sessionId);
-    return {};
-  },
-  async signOutEverywhere({ accountId }, call) {
-    await endAllSessions(acting(ctx, call), accountId);
-    return {};
-  },
-  async getAccount({ accountId }) {
-    return { account: toAccount(await getAccount(ctx, accountId)) };
-  },
-  async setAvatar({ accountId, avatarId, uploadedAt, removed }, call) {
-    const change = { avatarId, uploadedAt: uploadedAt && timestampDate(uploadedAt), removed };
-    return setAvatar(acting(ctx, call), accountId, change);
-  },
-  async listSessions({ accountId, sessionId }) {
-    return { sessions: (await listSessions(ctx, accountId, sessionId)).map(toOpenSession) };
-  },
-  async endSession({ accountId, sessionId }, call) {
-    await endSessionOf(acting(ctx, call), accountId, sessionId);
-    return {};
-  },
-  async deleteAccount(request, call) {
-    await deleteAccount(acting(ctx, call), request, calls.deleteApplications, calls.onApplicationsLeft);
-    return {};
-  },
+const accountService = (ctx: IdentityContext, bind: Bind, calls: DeletionCalls): RpcImpl<typeof AccountService> => ({
+  signUp: bind(signUp, toSignedIn),
+  signIn: bind(signIn, toSignedIn),
+  signOut: bind(endSession),
+  signOutEverywhere: bind(async (acting, { accountId }) => void (await endAllSessions(acting, accountId))),
+  getAccount: async ({ accountId }) => ({ account: toAccount(await getAccount(ctx, accountId)) }),
+  setAvatar: bind((acting, { accountId, avatarId, uploadedAt, removed }) => {
+    return setAvatar(acting, accountId, { avatarId, uploadedAt: uploadedAt && timestampDate(uploadedAt), removed });
+  }),
+  listSessions: async (request) => ({ sessions: (await listSessions(ctx, request)).map(toOpenSession) }),
+  endSession: bind(endSessionOf),
+  deleteAccount: bind((acting, request) => {
+    return deleteAccount(acting, request, calls.deleteApplications, calls.onApplicationsLeft);
+  }),
   async listDeletedAccounts({ deletedSince, afterAccountId }) {
     const rows = await listDeletedAccounts(ctx, deletedSince && timestampDate(deletedSince), afterAccountId);
     const accounts = rows.map((row) => ({ accountId: row.account_id, deletedAt: timestampFromDate(row.deleted_at) }));
     return { accounts };
   },
-  async getSignInMethods() {
-    return { signUpOpen: ctx.signUp === 'open', oidcIssuers: [...ctx.oidcIssuers.keys()] };
-  },
+  getSignInMethods: () => ({ signUpOpen: ctx.signUp === 'open', oidcIssuers: [...ctx.oidcIssuers.keys()] }),
 });
 
-const apiKeyService = (ctx: IdentityContext, findOwned: keys.FindOwned): ServiceImpl<typeof ApiKeyService> => ({
+const apiKeyService = (ctx: IdentityContext, bind: Bind, findOwned: keys.FindOwned): RpcImpl<typeof ApiKeyService> => ({
   async listApiKeys({ accountId, pageToken }) {
     const { apiKeys, nextPageToken } = await keys.listApiKeys(ctx, accountId, pageToken);
     return { apiKeys: apiKeys.map(toApiKey), nextPageToken };
   },
-  async createApiKey({ accountId, expiresAt, ...request }, call) {
+  createApiKey: bind((acting, { accountId, expiresAt, ...request }) => {
     const settings = { ...request, expiresAt: expiresAt ? toDate(expiresAt) : null };
-    const { apiKey, plaintextKey } = await keys.createApiKey(acting(ctx, call), accountId, settings, findOwned);
-    return { apiKey: toApiKey(apiKey), plaintextKey };
-  },
-  async updateApiKey(request, call) {
-    return { apiKey: toApiKey(await keys.updateApiKey(acting(ctx, call), request, toChange(request), findOwned)) };
-  },
-  async revokeApiKey(request, call) {
-    return { apiKey: toApiKey(await keys.revokeApiKey(acting(ctx, call), request)) };
-  },
-  async rotateApiKey(request, call) {
-    const { apiKey, plaintextKey } = await keys.rotateApiKey(acting(ctx, call), request, request.overlapSeconds);
-    return { apiKey: toApiKey(apiKey), plaintextKey };
-  },
+    return keys.createApiKey(acting, accountId, settings, findOwned);
+  }, toCreated),
+  updateApiKey: bind((acting, request) => keys.updateApiKey(acting, request, toChange(request), findOwned), toKey),
+  revokeApiKey: bind(keys.revokeApiKey, toKey),
+  rotateApiKey: bind((acting, request) => keys.rotateApiKey(acting, request, request.overlapSeconds), toCreated),
   async getApiKeyUsage({ accountId }) {
     const { active, activeMax } = await keys.getApiKeyUsage(ctx, accountId);
     return { activeCount: BigInt(active), activeCountMax: BigInt(activeMax) };
   },
 });
+const toKey = (apiKey: keys.ApiKey) => ({ apiKey: toApiKey(apiKey) });
+const toCreated = ({ apiKey, plaintextKey }: Awaited<ReturnType<typeof keys.createApiKey>>) => ({
+  apiKey: toApiKey(apiKey),
+  plaintextKey,
+});
 
-const authenticationService = (ctx: IdentityContext): ServiceImpl<typeof AuthenticationService> => ({
+const authenticationService = (ctx: IdentityContext): RpcImpl<typeof AuthenticationService> => ({
   async authenticate({ credential, ...client }) {
     if (credential.case === undefined) throw errors.session_invalid();
     const isKey = credential.case === 'apiKey';
@@ -144,64 +122,33 @@ const authenticationService = (ctx: IdentityContext): ServiceImpl<typeof Authent
   },
 });
 
-type CredentialImpl = ServiceImpl<typeof CredentialService>;
-const credentialService = (ctx: IdentityContext, mails: MailQueue | undefined): CredentialImpl => ({
-  async changePassword(request, call) {
-    await passwords.changePassword(acting(ctx, call), request);
-    return {};
-  },
-  async startPasswordReset({ email }) {
-    await passwords.startPasswordReset(ctx, mails, email);
-    return {};
-  },
-  async resetPassword(request, call) {
-    await passwords.resetPasswordByLink(acting(ctx, call), request);
-    return {};
-  },
-  async startEmailChange(request, call) {
-    await emails.startEmailChange(acting(ctx, call), mails, request);
-    return {};
-  },
-  async confirmEmailChange(request, call) {
-    await emails.confirmEmailChange(acting(ctx, call), mails, request);
-    return {};
-  },
+type Mails = MailQueue | undefined;
+const credentialService = (ctx: IdentityContext, bind: Bind, mails: Mails): RpcImpl<typeof CredentialService> => ({
+  changePassword: bind(passwords.changePassword),
+  startPasswordReset: ({ email }) => passwords.startPasswordReset(ctx, mails, email),
+  resetPassword: bind(passwords.resetPasswordByLink),
+  startEmailChange: bind((acting, request) => emails.startEmailChange(acting, mails, request)),
+  confirmEmailChange: bind((acting, request) => emails.confirmEmailChange(acting, mails, request)),
 });
 
-const oidcService = (ctx: IdentityContext): ServiceImpl<typeof OidcService> => ({
-  async startOidc(request, call) {
-    const { authorizationUrl, flow } = await startFlow(acting(ctx, call), request);
-    return { authorizationUrl, flow: flow.text, expiresAt: timestampFromDate(flow.expiresAt) };
-  },
-  async finishOidc(request, call) {
-    return { outcome: toOutcome(await finishFlow(acting(ctx, call), request)) };
-  },
-  async completeOidc(request, call) {
-    return { signedIn: toSignedIn(await completeSignIn(acting(ctx, call), request)) };
-  },
+const oidcService = (ctx: IdentityContext, bind: Bind): RpcImpl<typeof OidcService> => ({
+  startOidc: bind(startFlow, ({ authorizationUrl, flow: { text: flow, expiresAt } }) => {
+    return { authorizationUrl, flow, expiresAt: timestampFromDate(expiresAt) };
+  }),
+  finishOidc: bind(finishFlow, (outcome) => ({ outcome: toOutcome(outcome) })),
+  completeOidc: bind(completeSignIn, (signedIn) => ({ signedIn: toSignedIn(signedIn) })),
   async listOidcLinks({ accountId }) {
     const links = await listLinks(ctx, accountId);
     return { links: links.map(({ created_at, ...link }) => ({ ...link, createdAt: timestampFromDate(created_at) })) };
   },
-  async unlinkOidc(request, call) {
-    return { removed: await unlink(acting(ctx, call), request) };
-  },
+  unlinkOidc: bind(unlink, (removed) => ({ removed })),
 });
 
-const twoFactorService = (ctx: IdentityContext): ServiceImpl<typeof TwoFactorService> => ({
-  async setUpTwoFactor({ accountId }) {
-    return twoFactor.setUpTwoFactor(ctx, accountId);
-  },
-  async enableTwoFactor(request, call) {
-    return { recoveryCodes: await twoFactor.enableTwoFactor(acting(ctx, call), request) };
-  },
-  async disableTwoFactor(request, call) {
-    await twoFactor.disableTwoFactor(acting(ctx, call), request);
-    return {};
-  },
-  async verifyTwoFactorCode({ accountId, code }, call) {
-    return { twoFactorEnabled: await twoFactor.verifyTwoFactorCode(acting(ctx, call), accountId, code) };
-  },
+const twoFactorService = (ctx: IdentityContext, bind: Bind): RpcImpl<typeof TwoFactorService> => ({
+  setUpTwoFactor: ({ accountId }) => twoFactor.setUpTwoFactor(ctx, accountId),
+  enableTwoFactor: bind(twoFactor.enableTwoFactor, (recoveryCodes) => ({ recoveryCodes })),
+  disableTwoFactor: bind(twoFactor.disableTwoFactor),
+  verifyTwoFactorCode: bind(twoFactor.verifyTwoFactorCode, (twoFactorEnabled) => ({ twoFactorEnabled })),
 });
 
 function toOpenSession({ id, ...session }: Awaited<ReturnType<typeof listSessions>>[number]) {

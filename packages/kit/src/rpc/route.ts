@@ -7,8 +7,16 @@ export interface RpcRoute {
   readonly impl: Readonly<Record<string, MethodImpl<DescService['methods'][number]>>>;
 }
 
+type NothingToo<F> = F extends (...call: infer A) => infer R
+  ? keyof Awaited<R> extends '$typeName' | '$unknown'
+    ? (...call: A) => R | Promise<void>
+    : F
+  : never;
+/** The methods of a service. Those whose response has no fields may return nothing. */
+export type RpcImpl<S extends DescService> = { [M in keyof ServiceImpl<S>]: NothingToo<ServiceImpl<S>[M]> };
+
 /** Pairs a service with its implementation; the compiler checks that no method is missing. */
-export function rpcRoute<S extends DescService>(service: S, impl: ServiceImpl<S>): RpcRoute {
+export function rpcRoute<S extends DescService>(service: S, impl: RpcImpl<S>): RpcRoute {
   return { service, impl: impl as unknown as RpcRoute['impl'] };
 }
 

@@ -4,6 +4,7 @@ import { APPLICATION_NAME, SEARCH_PARAMS_LENGTH_MAX } from '@latchkey/contract/l
 import { DomainError } from '@latchkey/kit/errors/errors';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import { hasLength, withoutInvisible } from '@latchkey/kit/validation/text';
+import type { CreateApplicationRequest, DeleteAccountApplicationsRequest } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import * as store from './application.store.ts';
@@ -13,15 +14,15 @@ import { parsePage, parsePageSize } from './page.ts';
 /**
  * Creates an application with the defaults of the schema.
  *
- * @param nameText of the length `APPLICATION_NAME` in NFC, without invisible characters and outer
- *   white space; it need not be unique
+ * @param request its name has the length `APPLICATION_NAME` in NFC, without invisible characters and
+ *   outer white space; it need not be unique
  * @returns the new application's id
  * @throws `account_id_invalid`, `application_name_invalid`, `applications_limit_exceeded`, and
  *   `queue_full` if too many creations of the account wait
  */
-export async function createApplication(ctx: Acting<AppsContext>, accountText: string, nameText: string): Promise<string> {
-  const accountId = parseAccountId(accountText);
-  const name = withoutInvisible(nameText);
+export async function createApplication(ctx: Acting<AppsContext>, request: CreateApplicationRequest): Promise<string> {
+  const accountId = parseAccountId(request.accountId);
+  const name = withoutInvisible(request.name);
   if (!hasLength(name, APPLICATION_NAME.min, APPLICATION_NAME.max)) throw errors.application_name_invalid();
   ctx.writes.check(accountId);
   return ctx.writes.run(accountId, () => insertNewApplication(ctx, accountId, name));
@@ -150,8 +151,8 @@ const DELETED_AT_ONCE_MAX = 20;
  * @returns whether the account may have more
  * @throws `account_id_invalid`
  */
-export async function deleteAccountApplications(ctx: Acting<AppsContext>, accountText: string): Promise<boolean> {
-  const accountId = parseAccountId(accountText);
+export async function deleteAccountApplications(ctx: Acting<AppsContext>, request: DeleteAccountApplicationsRequest) {
+  const accountId = parseAccountId(request.accountId);
   const ids = await store.selectIdsOf(ctx.db, accountId, DELETED_AT_ONCE_MAX);
   for (const applicationId of ids) {
     await deleteApplication(ctx, { accountId, applicationId }).catch((err: unknown) => {

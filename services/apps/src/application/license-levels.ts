@@ -1,6 +1,7 @@
 import type { Acting } from '@latchkey/audit/actor';
 import { LICENSE_LEVEL, LICENSE_LEVELS_MAX } from '@latchkey/contract/lengths';
 import { hasLength } from '@latchkey/kit/validation/text';
+import type { ReplaceLicenseLevelsRequest } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import * as store from './application.store.ts';
@@ -18,22 +19,17 @@ export async function listLicenseLevels(ctx: AppsContext, ref: ApplicationRef): 
 /**
  * Replaces the whole set of license levels, in the order given.
  *
- * @param given one to `LICENSE_LEVELS_MAX`, each trimmed and once (specification 2.3)
- * @param ifMatch entity tags of which the levels must have one; none expects nothing
+ * @param request one to `LICENSE_LEVELS_MAX` levels, each trimmed and once (specification 2.3)
  * @throws `license_levels_invalid`, `application_not_found`, `changed_meanwhile`
  */
-export async function replaceLicenseLevels(
-  ctx: Acting<AppsContext>,
-  ref: ApplicationRef,
-  given: readonly string[],
-  ifMatch: readonly string[] = [],
-): Promise<void> {
+export async function replaceLicenseLevels(ctx: Acting<AppsContext>, request: ReplaceLicenseLevelsRequest): Promise<void> {
+  const { levels: given, ifMatch } = request;
   if (given.length > LICENSE_LEVELS_MAX) throw errors.license_levels_invalid();
   const levels = given.map((level) => level.trim());
   const isSized = levels.every((level) => hasLength(level, LICENSE_LEVEL.min, LICENSE_LEVEL.max));
   const isValid = levels.length > 0 && new Set(levels).size === levels.length && isSized;
   if (!isValid) throw errors.license_levels_invalid();
-  await changeApplication(ctx, ref, async ({ tx, row, record }) => {
+  await changeApplication(ctx, request, async ({ tx, row, record }) => {
     // Levels can be long: most changes do not need them.
     if (ifMatch.length > 0) checkMatch(ifMatch, etagOf((await store.selectLevels(tx, row.account_id, row.id)) ?? []));
     await store.updateApplication(tx, row.id, { license_levels: levels });

@@ -1,5 +1,6 @@
 import type { Acting } from '@latchkey/audit/actor';
 import { SIGNING_KEY, SIGNING_KEY_RULE, SIGNING_KEYS_MAX } from '@latchkey/contract/release';
+import type { UpdateReleaseSettingsRequest } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { type ApplicationRef, changeApplication, parseRef } from '../application/change-application.ts';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
@@ -22,14 +23,13 @@ export async function getReleaseSettings(ctx: AppsContext, ref: ApplicationRef):
  */
 export async function updateReleaseSettings(
   ctx: Acting<AppsContext>,
-  ref: ApplicationRef,
-  given: { readonly publicUpdates: boolean | undefined; readonly signingKeys: readonly string[] | undefined },
+  request: UpdateReleaseSettingsRequest,
 ): Promise<ReleaseSettings> {
-  const { publicUpdates, signingKeys } = given;
-  const keys = signingKeys && [...new Set(signingKeys)];
+  const { publicUpdates, signingKeys } = request;
+  const keys = signingKeys && [...new Set(signingKeys.keys)];
   if (keys && (keys.length > SIGNING_KEYS_MAX || !keys.every((key) => SIGNING_KEY.test(key))))
     throw errors.release_invalid().withDetails({ path: 'signingKeys', message: SIGNING_KEY_RULE });
-  return changeApplication(ctx, ref, async ({ tx, row, update, record }) => {
+  return changeApplication(ctx, request, async ({ tx, row, update, record }) => {
     const previous = (await selectReleaseSettings(tx, row.account_id, row.id)) as ReleaseSettings;
     const next = { public_updates: publicUpdates ?? previous.public_updates, signing_keys: keys ?? previous.signing_keys };
     if (JSON.stringify(next) === JSON.stringify(previous)) return previous;

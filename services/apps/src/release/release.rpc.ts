@@ -1,6 +1,6 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import type { ServiceImpl } from '@connectrpc/connect';
-import { actingFor } from '@latchkey/audit/actor';
+import { actingFor, bindCalls } from '@latchkey/audit/actor';
+import type { RpcImpl } from '@latchkey/kit/rpc/route';
 import { type ReleaseService, ReleaseStatus } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
@@ -11,46 +11,27 @@ import * as settings from './release-settings.ts';
 
 const STATUSES = { draft: ReleaseStatus.DRAFT, published: ReleaseStatus.PUBLISHED, yanked: ReleaseStatus.YANKED };
 
-export function releaseRpc(ctx: AppsContext): ServiceImpl<typeof ReleaseService> {
+export function releaseRpc(ctx: AppsContext): RpcImpl<typeof ReleaseService> {
+  const bind = bindCalls((call) => actingFor(ctx, call));
   return {
-    async createRelease(request, call) {
+    createRelease: bind(async (acting, request) => {
       if (!request.release) throw errors.release_invalid();
-      return { release: toMessage(await releases.createRelease(actingFor(ctx, call), request, request.release)) };
-    },
-    async listReleases(ref) {
-      return { releases: (await releases.listReleases(ctx, ref)).map((row) => toMessage(row)) };
-    },
+      return releases.createRelease(acting, request, request.release);
+    }, toRelease),
+    listReleases: async (ref) => ({ releases: (await releases.listReleases(ctx, ref)).map((row) => toMessage(row)) }),
     async getRelease(ref) {
       const found = await releases.getRelease(ctx, ref);
       return { release: toMessage(found), applicationId: found.application_id, signingKeys: found.signing_keys };
     },
-    async updateRelease(request, call) {
-      const { version, channel, notes, rolloutPercent, artifacts } = request;
-      const change = { version, channel, notes, rolloutPercent, artifacts: artifacts?.artifacts };
-      return { release: toMessage(await releases.updateRelease(actingFor(ctx, call), request, change)) };
-    },
-    async deleteRelease(ref, call) {
-      await releases.deleteRelease(actingFor(ctx, call), ref);
-      return {};
-    },
-    async publishRelease(request, call) {
-      const { files, rolloutPercent } = request;
-      return { release: toMessage(await releases.publishRelease(actingFor(ctx, call), request, files, rolloutPercent)) };
-    },
-    async yankRelease(ref, call) {
-      return { release: toMessage(await releases.yankRelease(actingFor(ctx, call), ref)) };
-    },
-    async setRollout(request, call) {
-      return { release: toMessage(await releases.setRollout(actingFor(ctx, call), request, request.rolloutPercent)) };
-    },
-    async getReleaseSettings(ref) {
-      return { settings: toSettings(await settings.getReleaseSettings(ctx, ref)) };
-    },
-    async updateReleaseSettings(request, call) {
-      const { publicUpdates, signingKeys } = request;
-      const given = { publicUpdates, signingKeys: signingKeys?.keys };
-      return { settings: toSettings(await settings.updateReleaseSettings(actingFor(ctx, call), request, given)) };
-    },
+    updateRelease: bind((acting, request) => {
+      return releases.updateRelease(acting, request, { ...request, artifacts: request.artifacts?.artifacts });
+    }, toRelease),
+    deleteRelease: bind(releases.deleteRelease),
+    publishRelease: bind(releases.publishRelease, toRelease),
+    yankRelease: bind(releases.yankRelease, toRelease),
+    setRollout: bind(releases.setRollout, toRelease),
+    getReleaseSettings: async (ref) => toSettings(await settings.getReleaseSettings(ctx, ref)),
+    updateReleaseSettings: bind(settings.updateReleaseSettings, toSettings),
     async detachFile({ applicationId, fileId, onlyCheck }) {
       return { isNeeded: await detachFile(ctx, applicationId, fileId, onlyCheck) };
     },
@@ -81,6 +62,8 @@ function toMessage(row: releases.ReleaseWithArtifacts, tokenOf: (fileId: string)
   };
 }
 
+const toRelease = (row: releases.ReleaseWithArtifacts) => ({ release: toMessage(row) });
+
 const toSettings = ({ public_updates: publicUpdates, signing_keys: signingKeys }: settings.ReleaseSettings) => {
-  return { publicUpdates, signingKeys };
+  return { settings: { publicUpdates, signingKeys } };
 };

@@ -3,7 +3,7 @@ import { runTransaction } from '@latchkey/audit/transaction';
 import { FEED_RELEASES_MAX, RELEASES_LISTED_MAX, RELEASES_MAX, STABLE_CHANNEL } from '@latchkey/contract/release';
 import { isUniqueViolation } from '@latchkey/kit/database/database';
 import { newId, parseId } from '@latchkey/kit/validation/id';
-import type { InspectedFile } from '@latchkey/proto/latchkey/apps/v1/release_pb';
+import type { InspectedFile, PublishReleaseRequest, SetRolloutRequest } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import semver from 'semver';
 import { type ApplicationChange, type ApplicationRef, changeApplication, parseRef } from '../application/change-application.ts';
 import type { AppsContext } from '../context.ts';
@@ -87,18 +87,14 @@ export async function deleteRelease(ctx: Acting<AppsContext>, ref: ReleaseRef): 
  * Publishes a draft. The feed, the version of the application and its event change in the same
  * transaction. A channel only goes up: a lower version would never be offered.
  *
- * @param files one for each artifact, as its file was read
+ * @param request a file for each artifact, as it was read
  * @throws `application_not_found`, `release_not_found`, `release_not_draft`, `release_downgrade`,
  *   `release_changed`, `release_signature_invalid`, `release_invalid`
  */
-export async function publishRelease(
-  ctx: Acting<AppsContext>,
-  ref: ReleaseRef,
-  files: readonly InspectedFile[],
-  rolloutPercent: number | undefined,
-) {
+export async function publishRelease(ctx: Acting<AppsContext>, request: PublishReleaseRequest) {
+  const { files, rolloutPercent } = request;
   if (rolloutPercent !== undefined) checkRollout(rolloutPercent);
-  return changeRelease(ctx, ref, async (change, release) => {
+  return changeRelease(ctx, request, async (change, release) => {
     const { tx, row, record } = change;
     requireDraft(release);
     const { version, channel } = release;
@@ -154,9 +150,10 @@ export async function yankRelease(ctx: Acting<AppsContext>, ref: ReleaseRef) {
  *
  * @throws `application_not_found`, `release_not_found`, `release_not_published`, `release_invalid`
  */
-export async function setRollout(ctx: Acting<AppsContext>, ref: ReleaseRef, percent: number) {
+export async function setRollout(ctx: Acting<AppsContext>, request: SetRolloutRequest) {
+  const { rolloutPercent: percent } = request;
   checkRollout(percent);
-  return changeRelease(ctx, ref, async (change, release) => {
+  return changeRelease(ctx, request, async (change, release) => {
     requirePublished(release);
     if (release.rollout_percent === percent) return release;
     await store.updateRelease(change.tx, release.id, { rollout_percent: percent });

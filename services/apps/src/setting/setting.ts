@@ -2,7 +2,11 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { Acting } from '@latchkey/audit/actor';
 import { describeLength, VERSION } from '@latchkey/contract/lengths';
 import { hasLength } from '@latchkey/kit/validation/text';
-import { ApplicationSettingsSchema, ApplicationStatus } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import {
+  ApplicationSettingsSchema,
+  ApplicationStatus,
+  type UpdateApplicationSettingRequest,
+} from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import {
   type ApplicationAction,
   type ApplicationChange,
@@ -87,23 +91,17 @@ export const toStatus = (status: SettingsRow['status']) =>
  * Sets one setting, with its event in the same transaction. The current value changes nothing and
  * has no event.
  *
- * @param ifMatch entity tags of which the settings must have one; none expects nothing
  * @throws `application_not_found` first, then `changed_meanwhile`, `setting_unknown` and
  *   `setting_value_invalid`
  */
-export async function updateSetting(
-  ctx: Acting<AppsContext>,
-  ref: ApplicationRef,
-  field: string,
-  value: Value,
-  ifMatch: readonly string[] = [],
-): Promise<void> {
-  await changeApplication(ctx, ref, async (change) => {
+export async function updateSetting(ctx: Acting<AppsContext>, request: UpdateApplicationSettingRequest): Promise<void> {
+  const { field, value, ifMatch } = request;
+  await changeApplication(ctx, request, async (change) => {
     checkMatch(ifMatch, settingsEtag(change.row));
     if (!Object.hasOwn(SETTINGS, field)) throw errors.setting_unknown();
     const column = field as keyof SettingsRow;
     const setting = SETTINGS[column];
-    const next = setting.parse(value);
+    const next = setting.parse(value.value);
     if (next === undefined) throw errors.setting_value_invalid().withDetails({ path: 'value', message: setting.rule });
     await applySetting(change, column, next, ctx.clock());
   });

@@ -1,5 +1,5 @@
-import type { ServiceImpl } from '@connectrpc/connect';
 import { actingFor } from '@latchkey/audit/actor';
+import type { RpcImpl } from '@latchkey/kit/rpc/route';
 import type { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import type { FilesContext } from '../context.ts';
 import type { Avatars } from './avatar.queue.ts';
@@ -8,15 +8,12 @@ import { getAvatar } from './get-avatar.ts';
 export function avatarRpc(
   ctx: Pick<FilesContext, 'db' | 'store'>,
   { remove }: Pick<Avatars, 'remove'>,
-): ServiceImpl<typeof AvatarService> {
+): RpcImpl<typeof AvatarService> {
   return {
     async getAvatar({ accountId, avatarId }) {
       const found = await getAvatar(ctx, accountId, avatarId);
       return { avatarId: found.avatarId, image: new Uint8Array(found.image) };
     },
-    async removeAvatar({ accountId }, call) {
-      await remove(accountId, actingFor({}, call).origin);
-      return {};
-    },
+    removeAvatar: ({ accountId }, call) => remove(accountId, actingFor({}, call).origin),
   };
 }

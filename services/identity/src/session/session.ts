@@ -3,6 +3,7 @@ import { runTransaction } from '@latchkey/audit/transaction';
 import { hmac } from '@latchkey/kit/crypto/secrets';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import { withoutInvisible } from '@latchkey/kit/validation/text';
+import type { SignOutRequest } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { asSession, recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
@@ -68,8 +69,8 @@ export function isSessionAlive(session: Pick<SessionRow, 'last_seen_at' | 'expir
 }
 
 /** Ends a session from the next request on, if it exists. */
-export async function endSession(ctx: ActingContext, accountText: string, sessionText: string): Promise<void> {
-  const [account_id, id] = [parseId(accountText), parseId(sessionText)];
+export async function endSession(ctx: ActingContext, { accountId, sessionId }: SignOutRequest): Promise<void> {
+  const [account_id, id] = [parseId(accountId), parseId(sessionId)];
   if (!account_id || !id) return;
   await endEpochs(ctx, await runTransaction(ctx.db, (tx) => end(ctx, tx, { account_id, id })));
 }

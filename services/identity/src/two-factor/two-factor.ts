@@ -1,7 +1,11 @@
 import { runTransaction } from '@latchkey/audit/transaction';
 import { encrypt } from '@latchkey/kit/crypto/secrets';
 import { parseId } from '@latchkey/kit/validation/id';
-import type { DisableTwoFactorRequest, EnableTwoFactorRequest } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
+import type {
+  DisableTwoFactorRequest,
+  EnableTwoFactorRequest,
+  VerifyTwoFactorCodeRequest,
+} from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { lockAccount, selectAccount } from '../account/account.store.ts';
 import { getAccount } from '../account/account.ts';
 import { runAsOwner } from '../account/verify-owner.ts';
@@ -104,12 +108,12 @@ async function remove(ctx: ActingContext, tx: Db, accountId: string, keptSession
  * Uses up a code of an account that has a second factor.
  * @returns whether it has one; otherwise the code is ignored
  */
-export async function verifyTwoFactorCode(ctx: ActingContext, accountText: string, code: string): Promise<boolean> {
-  const accountId = parseId(accountText);
+export async function verifyTwoFactorCode(ctx: ActingContext, request: VerifyTwoFactorCodeRequest): Promise<boolean> {
+  const accountId = parseId(request.accountId);
   if (!accountId) return false;
   const take = async (tx: Db) => {
     const row = await lockTwoFactor(tx, accountId);
-    return row?.enabled_at ? ((await takeCode(ctx, tx, row, code)) ?? true) : false;
+    return row?.enabled_at ? ((await takeCode(ctx, tx, row, request.code)) ?? true) : false;
   };
   return recordFailures(ctx, { accountId, action: 'account.proof_failed' }, () => attempt(ctx, take));
 }

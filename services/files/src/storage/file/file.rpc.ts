@@ -1,7 +1,7 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import type { HandlerContext } from '@connectrpc/connect';
 import { actingFor } from '@latchkey/audit/actor';
-import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
+import { REQUEST_ID_HEADER, type RpcImpl } from '@latchkey/kit/rpc/route';
 import type { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import type { FilesContext } from '../../context.ts';
 import type { ApplicationRef } from '../application/owned-application.ts';
@@ -12,7 +12,7 @@ import { checkFileName, createDownloadUrl, getFilesMetadata, renameFile } from '
 import { inspectFile } from './inspect-file.ts';
 import { listFiles } from './list-files.ts';
 
-export function fileRpc(ctx: FilesContext): ServiceImpl<typeof FileService> {
+export function fileRpc(ctx: FilesContext): RpcImpl<typeof FileService> {
   return {
     async beginUpload(request, call) {
       const { fileName, byteSize, expectedChecksum } = request;
@@ -23,14 +23,8 @@ export function fileRpc(ctx: FilesContext): ServiceImpl<typeof FileService> {
         expectedChecksum: expectedChecksum.byteLength === 0 ? undefined : expectedChecksum,
       });
     },
-    async abandonUpload({ ticket }) {
-      await abandonTicket(ctx, ticket);
-      return {};
-    },
-    async checkFileName(request, call) {
-      await checkFileName(ctx, toRef(request, call), request.fileName);
-      return {};
-    },
+    abandonUpload: ({ ticket }) => abandonTicket(ctx, ticket),
+    checkFileName: (request, call) => checkFileName(ctx, toRef(request, call), request.fileName),
     async getFilesMetadata(request, call) {
       const { totalFiles, lastUploadedAt } = await getFilesMetadata(ctx, toRef(request, call));
       return { totalFiles: BigInt(totalFiles), ...(lastUploadedAt && { lastUploadedAt: timestampFromDate(lastUploadedAt) }) };
@@ -39,14 +33,10 @@ export function fileRpc(ctx: FilesContext): ServiceImpl<typeof FileService> {
       const { rows, total } = await listFiles(ctx, toRef(request, call), request);
       return { files: rows.map(toMessage), totalFiles: BigInt(total) };
     },
-    async renameFile(request, call) {
-      await renameFile(actingFor(ctx, call), toRef(request, call), request.fileId, request.fileName);
-      return {};
+    renameFile: (request, call) => {
+      return renameFile(actingFor(ctx, call), toRef(request, call), request.fileId, request.fileName);
     },
-    async deleteFile(request, call) {
-      await deleteFile(actingFor(ctx, call), toRef(request, call), request.fileId);
-      return {};
-    },
+    deleteFile: (request, call) => deleteFile(actingFor(ctx, call), toRef(request, call), request.fileId),
     async createDownloadUrl(request, call) {
       const { url, expiresAt } = await createDownloadUrl(ctx, toRef(request, call), request.fileId, request.lifetimeSeconds);
       return { url, expiresAt: timestampFromDate(expiresAt) };
@@ -61,9 +51,7 @@ export function fileRpc(ctx: FilesContext): ServiceImpl<typeof FileService> {
         })),
       };
     },
-    async inspectFile(request, call) {
-      return inspectFile(ctx, toRef(request, call), request);
-    },
+    inspectFile: (request, call) => inspectFile(ctx, toRef(request, call), request),
     async getStorageUsage({ accountId }, { requestHeader }) {
       const { chargedMib, fileCount } = await getStorageUsage(ctx, accountId, requestHeader.get(REQUEST_ID_HEADER) ?? '');
       const { allowanceMib, fileCountMax, byteSizeMax } = ctx.limits;
