@@ -5,7 +5,16 @@ import { type ApiKey, ApiKeyService } from '@latchkey/proto/latchkey/identity/v1
 import { z } from 'zod';
 import { list } from '../routing/list.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { applicationId, EXAMPLE_IDS, idOf, nameText, overlapSeconds, timestamp, toIsoOrNull } from '../routing/schemas.ts';
+import {
+  applicationId,
+  changeOf,
+  EXAMPLE_IDS,
+  idOf,
+  nameText,
+  overlapSeconds,
+  timestamp,
+  toIsoOrNull,
+} from '../routing/schemas.ts';
 
 const URL = '/api/v1/panel/api-keys';
 
@@ -34,10 +43,7 @@ const createBody = z
   .strictObject({ ...fields, applicationIds: fields.applicationIds.optional(), expiresAt: fields.expiresAt.optional() })
   .refine(({ allApplications, applicationIds = [] }) => allApplications === (applicationIds.length === 0), RESTRICTION);
 
-const updateBody = z
-  .strictObject(fields)
-  .partial()
-  .refine((body) => Object.keys(body).length > 0, 'must have at least one property')
+const updateBody = changeOf(fields)
   .refine((body) => body.allApplications !== true || !body.applicationIds?.length, RESTRICTION)
   .refine((body) => body.allApplications !== false || body.applicationIds?.length !== 0, RESTRICTION);
 

@@ -70,10 +70,10 @@ export function applicationSettingRoutes({ clients: { applications } }: RouteCon
       },
       message: 'Successfully update application settings',
       failures: [ApplicationService.method.updateApplicationSetting],
-      handle: async ({ application, body: { field, value }, headers: { 'if-match': ifMatch = [] } }) => {
+      handle: ({ application, body: { field, value }, headers: { 'if-match': ifMatch = [] } }) => {
         const typed =
           typeof value === 'boolean' ? { case: 'boolValue' as const, value } : { case: 'stringValue' as const, value };
-        await applications.updateApplicationSetting({ ...application, field: fieldNameOf(field), value: typed, ifMatch });
+        return applications.updateApplicationSetting({ ...application, field: fieldNameOf(field), value: typed, ifMatch });
       },
     }),
   ];

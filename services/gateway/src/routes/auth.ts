@@ -123,8 +123,8 @@ export function authRoutes(context: RouteContext) {
       operationId: 'signOut',
       summary: 'Sign out',
       message: 'Signed out.',
-      handle: async ({ principal, reply }) => {
-        await clients.accounts.signOut({ accountId: principal.accountId, sessionId: principal.credentialId });
+      handle: async ({ principal: { accountId, credentialId: sessionId }, reply }) => {
+        await clients.accounts.signOut({ accountId, sessionId });
         cookies.clear(reply, 'session');
       },
     }),

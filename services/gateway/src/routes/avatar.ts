@@ -80,9 +80,7 @@ export function avatarRoutes({ clients, filesData, limits }: RouteContext) {
       description:
         '`avatarUrl` of the account is the OpenID Connect issuer’s image again, or null. Succeeds also where there is no avatar.',
       message: 'Avatar removed.',
-      handle: async ({ principal: { accountId } }) => {
-        await clients.avatars.removeAvatar({ accountId });
-      },
+      handle: ({ principal: { accountId } }) => clients.avatars.removeAvatar({ accountId }),
     }),
   ];
 }

@@ -41,8 +41,7 @@ export function emailRoutes(context: RouteContext) {
       examples: { link: { token: EXAMPLE_TOKEN } },
       failures: [CredentialService.method.confirmEmailChange],
       message: 'Email changed.',
-      handle: async ({ principal: { accountId }, body: { token } }) =>
-        void (await credentials.confirmEmailChange({ accountId, token })),
+      handle: ({ principal: { accountId }, body: { token } }) => credentials.confirmEmailChange({ accountId, token }),
     }),
   ];
 }

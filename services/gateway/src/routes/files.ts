@@ -18,6 +18,7 @@ import {
   timestamp,
   toIso,
   toIsoOrNull,
+  wholeNumber,
 } from '../routing/schemas.ts';
 
 const fileRow = z
@@ -65,14 +66,10 @@ function parseOrUndefined(text: string): unknown {
 }
 
 const LIFETIME = DOWNLOAD_URL_LIFETIME_S;
-const LIFETIME_RULE = `must be a whole number from ${LIFETIME.min} to ${formatCount(LIFETIME.max)}`;
 
 const downloadUrlBody = z.strictObject({
   fileId,
-  lifetimeSeconds: z
-    .int({ error: LIFETIME_RULE, abort: true })
-    .min(LIFETIME.min, LIFETIME_RULE)
-    .max(LIFETIME.max, LIFETIME_RULE)
+  lifetimeSeconds: wholeNumber(LIFETIME)
     .optional()
     .meta({ description: `How long the URL is valid, in seconds; ${LIFETIME.default} unless set.` }),
 });
@@ -97,9 +94,7 @@ export function fileRoutes({ clients }: RouteContext) {
       examples: { name: { fileName: 'setup-1.3.exe' } },
       failures: [FileService.method.checkFileName],
       message: 'File name available',
-      handle: async ({ application, body }) => {
-        await files.checkFileName({ ...application, fileName: body.fileName });
-      },
+      handle: ({ application, body }) => files.checkFileName({ ...application, fileName: body.fileName }),
     }),
     defineRoute('GET /api/v1/panel/get-files-metadata', 'files:read', {
       operationId: 'getFilesMetadata',
@@ -166,15 +161,12 @@ export function fileRoutes({ clients }: RouteContext) {
       failures: [FileService.method.deleteFile, FileService.method.renameFile],
       message: 'Action completed successfully.',
       handle: async ({ application, body: { action, fileId, fileName: name } }) => {
-        if (action === 'delete_file') {
-          await files.deleteFile({ ...application, fileId });
-          return;
-        }
+        if (action === 'delete_file') return files.deleteFile({ ...application, fileId });
         if (name === undefined) {
           await checkOwned(clients, application);
           throw errors.file_name_missing();
         }
-        await files.renameFile({ ...application, fileId, fileName: name });
+        return files.renameFile({ ...application, fileId, fileName: name });
       },
     }),
   ];

@@ -37,9 +37,8 @@ export function licenseLevelRoutes({ clients: { applications } }: RouteContext) 
       examples: { levels: { levels: ['Basic', 'Pro'] } },
       message: 'License levels save successfully',
       failures: [ApplicationService.method.replaceLicenseLevels],
-      handle: async ({ application, body, headers: { 'if-match': ifMatch = [] } }) => {
-        await applications.replaceLicenseLevels({ ...application, levels: body.levels, ifMatch });
-      },
+      handle: ({ application, body: { levels }, headers: { 'if-match': ifMatch = [] } }) =>
+        applications.replaceLicenseLevels({ ...application, levels, ifMatch }),
     }),
   ];
 }

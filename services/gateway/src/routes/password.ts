@@ -29,10 +29,10 @@ export function passwordRoutes(context: RouteContext) {
       examples: { password: { password: EXAMPLE_PASSWORD, newPassword: 'another long passphrase' } },
       failures: [CredentialService.method.changePassword],
       message: 'Password changed.',
-      handle: async ({ principal, body: { password = '', newPassword, code }, clientIp }) => {
+      handle: ({ principal, body: { password = '', newPassword, code }, clientIp }) => {
         const { accountId, credentialId: sessionId } = principal;
         const request = { accountId, sessionId, password, newPassword, ...(code !== undefined && { code }) };
-        await countPasswordFailures(context, { accountId, clientIp }, () => credentials.changePassword(request));
+        return countPasswordFailures(context, { accountId, clientIp }, () => credentials.changePassword(request));
       },
     }),
     defineRoute('POST /api/v1/auth/password/forgot', 'public', {
@@ -47,7 +47,7 @@ export function passwordRoutes(context: RouteContext) {
       examples: { email: { email: 'ada@example.com' } },
       failures: [CredentialService.method.startPasswordReset],
       message: 'If an account has this email, a mail is on its way.',
-      handle: async ({ body: { email } }) => void (await credentials.startPasswordReset({ email })),
+      handle: ({ body: { email } }) => credentials.startPasswordReset({ email }),
     }),
     defineRoute('POST /api/v1/auth/password/reset', 'public', {
       operationId: 'resetPassword',

@@ -3,6 +3,7 @@ import { ReleaseService } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { z } from 'zod';
 import { list } from '../routing/list.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
+import { changeOf } from '../routing/schemas.ts';
 
 const URL = '/api/v1/panel/release-settings';
 
@@ -33,10 +34,7 @@ export function releaseSettingRoutes({ clients: { releases } }: RouteContext) {
       application: 'query',
       summary: 'Change the release settings of an application',
       description: 'Changes the given properties. `signingKeys` is the whole new list.',
-      body: z
-        .strictObject(fields)
-        .partial()
-        .refine((body) => Object.keys(body).length > 0, 'must have at least one property'),
+      body: changeOf(fields),
       examples: { publicUpdates: { publicUpdates: true } },
       data: settings,
       failures: [method.updateReleaseSettings],

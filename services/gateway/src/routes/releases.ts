@@ -22,7 +22,17 @@ import type { Clients } from '../clients.ts';
 import { type ApplicationRef, resolveApplication } from '../routing/application.ts';
 import { list } from '../routing/list.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { applicationId, EXAMPLE_IDS, idOf, textUpTo, timestamp, toIsoOrNull, trimmedText } from '../routing/schemas.ts';
+import {
+  applicationId,
+  changeOf,
+  EXAMPLE_IDS,
+  idOf,
+  textUpTo,
+  timestamp,
+  toIsoOrNull,
+  trimmedText,
+  wholeNumber,
+} from '../routing/schemas.ts';
 
 const URL = '/api/v1/panel/releases';
 
@@ -43,8 +53,6 @@ const artifact = {
   }),
 };
 
-const ROLLOUT_RULE = 'must be a whole number from 0 to 100';
-
 const fields = {
   version: z
     .string()
@@ -55,11 +63,10 @@ const fields = {
     .regex(CHANNEL, CHANNEL_RULE)
     .meta({ description: `Channel, \`${STABLE_CHANNEL}\` by default.`, examples: [STABLE_CHANNEL, 'beta'] }),
   notes: textUpTo(RELEASE_NOTES_MAX).meta({ description: 'Notes for users.', examples: ['Faster start.'] }),
-  rolloutPercent: z
-    .int({ error: ROLLOUT_RULE, abort: true })
-    .min(0, ROLLOUT_RULE)
-    .max(100, ROLLOUT_RULE)
-    .meta({ description: 'Share of the clients that are offered it.', examples: [100] }),
+  rolloutPercent: wholeNumber({ min: 0, max: 100 }).meta({
+    description: 'Share of the clients that are offered it.',
+    examples: [100],
+  }),
   artifacts: list(z.strictObject(artifact), 0, ARTIFACTS_MAX).refine(
     (artifacts) => new Set(artifacts.map(keyOf)).size === artifacts.length,
     'must have one artifact for each platform, arch and kind',
@@ -71,10 +78,7 @@ function keyOf({ platform, arch, kind }: { readonly platform: string; readonly a
 }
 
 const createBody = z.strictObject(fields).partial().required({ version: true });
-const updateBody = z
-  .strictObject(fields)
-  .partial()
-  .refine((body) => Object.keys(body).length > 0, 'must have at least one property');
+const updateBody = changeOf(fields);
 
 const release = z
   .object({
@@ -184,7 +188,7 @@ export function releaseRoutes({ clients }: RouteContext) {
             return { accountId: principal.accountId, applicationId: '', releaseId: params.id };
           },
         );
-        await releases.deleteRelease(ref);
+        return releases.deleteRelease(ref);
       },
     }),
     defineRoute(`POST ${URL}/:id/publish`, 'releases:write', {
@@ -216,9 +220,7 @@ export function releaseRoutes({ clients }: RouteContext) {
       description: 'Updaters are never offered it again. Yanking it again changes nothing.',
       failures: [method.yankRelease, 'application_forbidden'],
       message: 'Release yanked.',
-      handle: async (request) => {
-        return toRecord((await releases.yankRelease((await findRelease(clients, request)).ref)).release);
-      },
+      handle: async (request) => toRecord((await releases.yankRelease((await findRelease(clients, request)).ref)).release),
     }),
     defineRoute(`POST ${URL}/:id/rollout`, 'releases:write', {
       ...one,

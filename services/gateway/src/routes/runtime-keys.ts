@@ -48,9 +48,7 @@ export function runtimeKeyRoutes({ clients: { applications } }: RouteContext) {
       examples: { socketKey: { type: 'socketKey' } },
       message: 'Overlap ended',
       failures: [ApplicationService.method.endKeyOverlap],
-      handle: async ({ application, body }) => {
-        await applications.endKeyOverlap({ ...application, type: TYPES[body.type] });
-      },
+      handle: ({ application, body }) => applications.endKeyOverlap({ ...application, type: TYPES[body.type] }),
     }),
   ];
 }

@@ -91,9 +91,10 @@ function addRoute(app: FastifyInstance, gate: Gate, clients: Clients, route: Rou
   });
 }
 
-function toEnvelope({ message, alternativeMessage = message, extraFields }: Route, result: unknown) {
+/** The result of a route without `data` is that of its last call, which clients do not get. */
+function toEnvelope({ message, alternativeMessage = message, data, extraFields }: Route, result: unknown) {
   if (result instanceof AlternativeSuccess) return successEnvelope(alternativeMessage, result.data);
-  if (!extraFields) return successEnvelope(message, result);
+  if (!extraFields) return successEnvelope(message, data && result);
   const parts = result as { data: unknown; extraFields: object };
   return successEnvelope(message, parts.data, parts.extraFields);
 }

@@ -124,7 +124,7 @@ export interface RouteDefinition<
   readonly failures?: readonly Failure[];
   readonly message: string;
   readonly alternativeMessage?: string;
-  /** Does the work and returns `data`, or an object with `data` and `extraFields`. */
+  /** Does the work and returns `data`, anything without it, or `data` and `extraFields`. */
   readonly handle: (request: RouteRequest<A, In, z.output<B>, z.output<Q>, z.output<P>, z.output<H>>) => Promise<unknown>;
 }
 

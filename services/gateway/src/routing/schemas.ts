@@ -112,12 +112,13 @@ export const toIso = (time: Timestamp | undefined) => timestampDate(time as Time
 
 export const toIsoOrNull = (time: Timestamp | undefined) => (time ? toIso(time) : null);
 
-const OVERLAP_RULE = `must be a whole number from 0 to ${formatCount(KEY_OVERLAP_SECONDS_MAX)}`;
+/** An integer of a body, with one rule for all that is wrong. */
+export function wholeNumber({ min, max }: { readonly min: number; readonly max: number }) {
+  const rule = `must be a whole number from ${min} to ${formatCount(max)}`;
+  return z.int({ error: rule, abort: true }).min(min, rule).max(max, rule);
+}
 
-export const overlapSeconds = z
-  .int({ error: OVERLAP_RULE, abort: true })
-  .min(0, OVERLAP_RULE)
-  .max(KEY_OVERLAP_SECONDS_MAX, OVERLAP_RULE)
+export const overlapSeconds = wholeNumber({ min: 0, max: KEY_OVERLAP_SECONDS_MAX })
   .optional()
   .meta({ description: 'Time for which both keys are valid.' });
 
@@ -129,6 +130,13 @@ export const issuerName = nonEmptyText(64).meta({
 /** Largest number that the protocol can carry; no table has that many pages. */
 const PAGE_MAX = 2n ** 63n - 1n;
 const PAGE_RULE = 'must be a whole number from 1';
+
+/** Some of the properties of a resource, to change it. */
+export const changeOf = <F extends z.core.$ZodLooseShape>(fields: F) =>
+  z
+    .strictObject(fields)
+    .partial()
+    .refine((body) => Object.keys(body).length > 0, 'must have at least one property');
 
 /** A page number in a query. */
 export const pageNumber = z
