@@ -4,7 +4,7 @@ import { acquireDataDirLock } from '@latchkey/embedded/process/data-dir-lock';
 import { DiskFullError, explainFullDisk, isDiskFull } from '@latchkey/embedded/process/disk-full';
 import { keepFree } from '@latchkey/embedded/process/free-port';
 import { StartError } from '@latchkey/embedded/process/start-error';
-import { makeFolder } from '@latchkey/kit/process/make-folder';
+import { makeFolder } from '@latchkey/files/storage/object-store/make-folder';
 import { claimAddresses } from './addresses.ts';
 import { openLogSink } from './log-sink.ts';
 import { limitRate, type Reporter } from './reporter.ts';

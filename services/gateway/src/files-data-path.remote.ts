@@ -13,7 +13,7 @@ import { UploadAvatarResponseSchema } from '@latchkey/proto/latchkey/files/v1/av
 import { UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { errors } from './errors.ts';
 import type { FilesDataPath } from './files-data-path.ts';
-import { announcedByteSize } from './http/bytes-body.ts';
+import { announcedByteSize } from './http/request-body.ts';
 
 /** Headers of a download request that the files service gets. */
 const REQUEST_HEADERS = ['range', 'if-range', 'if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'] as const;

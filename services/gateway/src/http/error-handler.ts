@@ -5,7 +5,7 @@ import type { Logger } from '@latchkey/kit/log/logger';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { errors } from '../errors.ts';
 import type { Route } from '../routing/route.ts';
-import { bytesTypeUnsupported } from './bytes-body.ts';
+import { bytesTypeUnsupported } from './request-body.ts';
 import { locateDetail } from './validation.ts';
 
 const { internal_error } = defineErrors({ internal_error: { kind: 'internal', message: 'Internal server error' } });

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { BYTES_MEDIA_TYPE } from '../http/bytes-body.ts';
 import { idempotencyHeaders, takesIdempotencyKey } from '../http/idempotency.ts';
+import { BYTES_MEDIA_TYPE } from '../http/request-body.ts';
 import type { Route } from '../routing/route.ts';
 import type { ErrorResponses } from './error-responses.ts';
 

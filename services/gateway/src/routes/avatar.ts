@@ -4,8 +4,8 @@ import { AvatarService, UploadAvatarResponseSchema } from '@latchkey/proto/latch
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { errors } from '../errors.ts';
-import { announcedByteSize, sendContinue } from '../http/bytes-body.ts';
 import { namesEntity } from '../http/entity-tag.ts';
+import { announcedByteSize, sendContinue } from '../http/request-body.ts';
 import { formatRequestActor } from '../request-context.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { idText } from '../routing/schemas.ts';

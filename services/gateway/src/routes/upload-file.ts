@@ -3,7 +3,7 @@ import { FileService, type UploadFileResponse, UploadFileResponseSchema } from '
 import { parseDictionary } from 'structured-headers';
 import { z } from 'zod';
 import { errors } from '../errors.ts';
-import { announcedByteSize, sendContinue } from '../http/bytes-body.ts';
+import { announcedByteSize, sendContinue } from '../http/request-body.ts';
 import { currentRequest } from '../request-context.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationQuery, checksum, fileName, idOf } from '../routing/schemas.ts';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Dirent } from 'node:fs';
 import { open, opendir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { makeFolder } from '@latchkey/kit/process/make-folder';
+import { makeFolder } from './make-folder.ts';
 import { isId, objectKey, requireObjectKey } from './object-store.ts';
 
 const SEPARATOR = '.';

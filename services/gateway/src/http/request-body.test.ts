@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { openRawClient } from '@latchkey/testkit/network/raw-client';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { boundBody, withoutIdleTimeout } from './bytes-body.ts';
+import { boundBody, withoutIdleTimeout } from './request-body.ts';
 
 const SILENCE_MS = 100;
 
