@@ -17,13 +17,14 @@ export default defineConfig({
     rolldownOptions: {
       // Libraries mark modules for servers that render React.
       onwarn: (warning, warn) => warning.code !== 'MODULE_LEVEL_DIRECTIVE' && warn(warning),
-      // One file for what every page loads, and one for what five or more share: each counts against
-      // the rate limit of a visitor's address.
+      // Few files: one for the first page, and for all pages those that are loaded when it is idle.
+      // Each counts against the rate limit of a visitor's address.
       output: {
         codeSplitting: {
           groups: [
-            { name: 'initial', tags: ['$initial'], priority: 1 },
-            { name: 'shared', minShareCount: 5 },
+            { name: 'initial', tags: ['$initial'], priority: 2 },
+            { name: 'controls', test: /@base-ui|@floating-ui|src.(components|toast|shell)/, priority: 1 },
+            { name: 'pages', test: /src.pages.(account|api-keys|application|audit-log)/ },
           ],
         },
       },

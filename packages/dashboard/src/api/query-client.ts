@@ -1,10 +1,10 @@
 import { LatchkeyError } from '@latchkey/client';
 import { MutationCache, notifyManager, QueryCache, QueryClient } from '@tanstack/react-query';
+import { isTemporary } from '../error/explain-error.ts';
 import { reportSessionEnd } from '../session/session-end.ts';
 
-const READ_RETRIES = 2;
-
-const isTemporary = (error: Error) => error instanceof LatchkeyError && (error.status === 0 || error.status === 503);
+/** A view then shows the error, and tries again. */
+const READ_RETRIES = 1;
 
 /** A call without a session opens the sign-in dialog over the page, which keeps its inputs. */
 function onError(error: Error): void {
@@ -20,7 +20,10 @@ export const queryClient = new QueryClient({
     onError: (error, _variables, _result, mutation) => mutation.meta?.opensSignIn !== false && onError(error),
   }),
   defaultOptions: {
-    queries: { staleTime: 5_000, retry: (failures, error) => failures < READ_RETRIES && isTemporary(error) },
+    queries: {
+      staleTime: 5_000,
+      retry: (failures, error) => failures < READ_RETRIES && isTemporary(error) && error.status !== 429,
+    },
     // Passwords, codes and keys do not stay in the cache.
     mutations: { retry: false, networkMode: 'always', gcTime: 0 },
   },

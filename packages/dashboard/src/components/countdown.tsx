@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'react';
+import { useEffect, useEffectEvent, useState } from 'react';
 
 const secondsUntil = (at: number | undefined) => (at === undefined ? 0 : Math.max(0, Math.ceil((at - Date.now()) / 1_000)));
 
@@ -16,6 +16,20 @@ export function useSecondsUntil(at: number | undefined): number {
     return () => clearInterval(timer);
   }, [at]);
   return seconds;
+}
+
+/**
+ * Calls a function at a time in milliseconds since 1970.
+ * @returns the whole seconds until then
+ */
+export function useAttemptAt(at: number | undefined, attempt: () => unknown): number {
+  const run = useEffectEvent(attempt);
+  useEffect(() => {
+    if (at === undefined) return;
+    const timer = setTimeout(() => void run(), Math.max(0, at - Date.now()));
+    return () => clearTimeout(timer);
+  }, [at]);
+  return useSecondsUntil(at);
 }
 
 export function formatSeconds(seconds: number): string {

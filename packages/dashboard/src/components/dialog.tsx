@@ -1,11 +1,11 @@
-import { lazy, Suspense, useState } from 'react';
+import { Suspense, useState } from 'react';
 import type { DialogProps } from './dialog-popup.tsx';
+import { lazyComponent } from './lazy-component.ts';
 
-const importPopup = () => import('./dialog-popup.tsx');
-const Popup = lazy(() => importPopup().then(({ DialogPopup }) => ({ default: DialogPopup })));
+const Popup = lazyComponent(() => import('./dialog-popup.tsx'), 'DialogPopup');
 
 /** Loads what dialogs need, so that they also open without a connection. */
-export const preloadDialogs = () => void importPopup().catch(() => undefined);
+export const preloadDialogs = Popup.preload;
 
 /** A modal dialog. Escape closes it, and the focus returns to where it was. */
 export function Dialog(props: DialogProps) {

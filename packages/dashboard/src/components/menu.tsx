@@ -1,17 +1,112 @@
-import { lazy, Suspense } from 'react';
-import type { MenuProps } from './menu-popup.tsx';
+import {
+  type ComponentProps,
+  cloneElement,
+  type KeyboardEvent,
+  type ReactElement,
+  type ReactNode,
+  useEffect,
+  useRef,
+  useState,
+} from 'react';
+import { Icon, type IconName } from './icon.tsx';
+import styles from './menu.module.css';
 
-const importPopup = () => import('./menu-popup.tsx');
-const Popup = lazy(() => importPopup().then(({ MenuPopup }) => ({ default: MenuPopup })));
+interface MenuProps {
+  readonly label: string;
+  readonly trigger: ReactElement<ComponentProps<'button'>>;
+  /** Mounted while it is open. */
+  readonly children: ReactNode;
+}
 
-/** A menu of actions. Its code is loaded after the page: until then its button does nothing. */
-export function Menu(props: MenuProps) {
+/** A menu above its button, with the keys of the ARIA pattern. The end of its focus closes it. */
+export function Menu({ label, trigger, children }: MenuProps) {
+  const [isOpen, setOpen] = useState(false);
+  const root = useRef<HTMLDivElement>(null);
+  const find = (selector: string) => [...(root.current?.querySelectorAll<HTMLElement>(selector) ?? [])];
+  useEffect(() => {
+    if (isOpen) root.current?.querySelector<HTMLElement>('[role^="menuitem"]')?.focus();
+  }, [isOpen]);
+  const close = () => {
+    find('[aria-haspopup]')[0]?.focus();
+    setOpen(false);
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const items = find('[role^="menuitem"]');
+    const focused = items.indexOf(document.activeElement as HTMLElement);
+    if (event.key === 'Escape') close();
+    else if (focused >= 0 && moveFocus(items, focused, event.key)) event.preventDefault();
+  };
   return (
-    <Suspense fallback={props.trigger}>
-      <Popup {...props} />
-    </Suspense>
+    // biome-ignore lint/a11y/noStaticElementInteractions: it listens to its button and its items.
+    <div
+      ref={root}
+      className={styles.menu}
+      onKeyDown={onKeyDown}
+      onBlur={({ relatedTarget }) => root.current?.contains(relatedTarget) || setOpen(false)}
+    >
+      {cloneElement(trigger, { 'aria-haspopup': 'menu', 'aria-expanded': isOpen, onClick: () => setOpen(!isOpen) })}
+      {isOpen && (
+        // biome-ignore lint/a11y/useKeyWithClickEvents: the items are buttons.
+        <div role="menu" tabIndex={-1} aria-label={label} className={styles.popup} onClick={close}>
+          {children}
+        </div>
+      )}
+    </div>
   );
 }
 
-export const MenuItem = lazy(() => importPopup().then(({ MenuPopupItem }) => ({ default: MenuPopupItem })));
-export const MenuChoices = lazy(() => importPopup().then(({ MenuPopupChoices }) => ({ default: MenuPopupChoices })));
+/** Focuses the item that a key leads to: the next, the first, or one with this initial. */
+function moveFocus(items: readonly HTMLElement[], focused: number, key: string): boolean {
+  const targets: Readonly<Record<string, number>> = { ArrowDown: focused + 1, ArrowUp: focused - 1, Home: 0, End: -1 };
+  const hasInitial = (item: HTMLElement) => item.textContent?.trim().toLowerCase().startsWith(key.toLowerCase());
+  const found = key.length === 1 && key !== ' ' ? [...items.slice(focused + 1), ...items].find(hasInitial) : undefined;
+  const index = targets[key];
+  const target = index === undefined ? found : items.at(index % items.length);
+  target?.focus();
+  return target !== undefined;
+}
+
+interface MenuItemProps {
+  readonly icon: IconName;
+  readonly onSelect: () => void;
+  readonly children: ReactNode;
+}
+
+export function MenuItem({ icon, onSelect, children }: MenuItemProps) {
+  return (
+    <button type="button" role="menuitem" tabIndex={-1} className={styles.item} onClick={onSelect}>
+      <Icon name={icon} />
+      {children}
+    </button>
+  );
+}
+
+interface MenuChoicesProps {
+  readonly label: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: string;
+  readonly onChoose: (value: string) => void;
+}
+
+/** One of several, of which the chosen one is marked. */
+export function MenuChoices({ label, labels, value, onChoose }: MenuChoicesProps) {
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is no part of a menu.
+    <div role="group" aria-label={label}>
+      {Object.entries(labels).map(([item, text]) => (
+        <button
+          key={item}
+          type="button"
+          role="menuitemradio"
+          tabIndex={-1}
+          aria-checked={item === value}
+          className={styles.item}
+          onClick={() => onChoose(item)}
+        >
+          <Icon name={item === value ? 'check' : 'sun'} />
+          {text}
+        </button>
+      ))}
+    </div>
+  );
+}

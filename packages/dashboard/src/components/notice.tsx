@@ -39,7 +39,7 @@ export function ErrorNotice({ error }: { readonly error: unknown }) {
   );
 }
 
-/** "You can try again in 12 s." */
+/** "You can try again in 12 s.", for a person. */
 export function RetryTime({ at }: { readonly at: number | undefined }) {
   const seconds = useSecondsUntil(at);
   if (at === undefined) return null;

@@ -1,11 +1,11 @@
 import type { UseQueryResult } from '@tanstack/react-query';
-import type { ReactNode } from 'react';
+import { type ReactNode, useRef } from 'react';
 import { explainError } from '../error/explain-error.ts';
 import { Button } from './button.tsx';
-import { useSecondsUntil } from './countdown.tsx';
+import { formatSeconds, useAttemptAt } from './countdown.tsx';
 import { Icon, type IconName } from './icon.tsx';
 import styles from './notice.module.css';
-import { RequestId, RetryTime } from './notice.tsx';
+import { RequestId } from './notice.tsx';
 import { Skeleton } from './skeleton.tsx';
 
 interface EmptyStateProps {
@@ -39,20 +39,20 @@ interface ErrorStateProps {
   readonly action?: ReactNode;
 }
 
-/** In place of a view that could not be loaded. */
+/** In place of a view that could not be loaded. Tries again by itself where the error may pass. */
 export function ErrorState({ error, page, onRetry, action }: ErrorStateProps) {
   const Heading = page ? 'h1' : 'h2';
-  const { title, advice, requestId, retryAt } = explainError(error);
-  const seconds = useSecondsUntil(retryAt);
+  const { title, advice, requestId, retryAt, attemptAt } = explainError(error);
+  const seconds = useAttemptAt(attemptAt, () => onRetry?.());
   return (
     <div className={styles.state} role="alert">
       <Icon name="warning" size={28} />
       <Heading>{title}</Heading>
       <p>
-        {advice} <RetryTime at={retryAt} />
+        {advice} {onRetry && attemptAt !== undefined && <NextAttempt seconds={seconds} />}
       </p>
       {onRetry && (
-        <Button onClick={() => onRetry()} disabled={seconds > 0}>
+        <Button onClick={() => onRetry()} disabled={retryAt !== undefined && seconds > 0}>
           Try again
         </Button>
       )}
@@ -61,6 +61,11 @@ export function ErrorState({ error, page, onRetry, action }: ErrorStateProps) {
     </div>
   );
 }
+
+/** Announced once, not every second. */
+export const NextAttempt = ({ seconds }: { readonly seconds: number }) => (
+  <span aria-live="off">{seconds > 0 ? `Trying again in ${formatSeconds(seconds)}.` : 'Trying again…'}</span>
+);
 
 interface QueryViewProps<Data> {
   readonly query: UseQueryResult<Data>;
@@ -75,7 +80,10 @@ interface QueryViewProps<Data> {
 
 /** The states of a query: skeleton, error, data. Data that is there stays when a refetch fails. */
 export function QueryView<Data>({ query, page, action, skeleton = <Skeleton lines={5} />, children }: QueryViewProps<Data>) {
+  const lastError = useRef<Error>(null);
   if (query.data !== undefined) return children(query.data);
-  if (query.isError) return <ErrorState page={page} error={query.error} onRetry={query.refetch} action={action} />;
-  return skeleton;
+  if (query.isError) lastError.current = query.error;
+  // The error stays while the next attempt runs.
+  const error = query.errorUpdateCount > 0 ? lastError.current : null;
+  return error === null ? skeleton : <ErrorState page={page} error={error} onRetry={query.refetch} action={action} />;
 }

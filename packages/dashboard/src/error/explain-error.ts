@@ -5,12 +5,15 @@ export interface Explanation {
   readonly advice: string;
   /** For the operator, who finds the request in the logs with it. */
   readonly requestId?: string | undefined;
-  /** Time of the next attempt, in milliseconds since 1970. */
+  /** Time from which the service accepts another attempt, in milliseconds since 1970. */
   readonly retryAt?: number | undefined;
+  /** Time of the attempt that the page makes by itself, if the error may pass. */
+  readonly attemptAt?: number | undefined;
 }
 
 const EXPLANATIONS: Readonly<Record<string, readonly [title: string, advice: string]>> = {
-  connection_failed: ['Latchkey is unreachable', 'Check your connection, then try again.'],
+  connection_failed: ['Latchkey is unreachable', 'Check your connection.'],
+  page_not_loaded: ['This page could not be loaded', 'Latchkey may have been updated.'],
   timeout: ['Latchkey took too long to respond', 'Try again in a moment.'],
   unexpected_response: ['Something other than Latchkey responded', 'A proxy may be in the way. Try again, or ask the operator.'],
   not_found: ['Not found', 'It may have been deleted, or belong to another account.'],
@@ -24,11 +27,20 @@ const EXPLANATIONS: Readonly<Record<string, readonly [title: string, advice: str
 /** Arrival time of each error: a countdown goes on when the page shows the error again. */
 const arrivals = new WeakMap<LatchkeyError, number>();
 
-function readRetryTime(error: LatchkeyError): number | undefined {
-  if (error.retryAfterSeconds === undefined) return undefined;
+const RETRY_SECONDS = 5;
+
+/** True if the same call may succeed soon: no connection, a rate limit, a service that restarts. */
+export const isTemporary = (error: unknown): error is LatchkeyError =>
+  error instanceof LatchkeyError && [0, 429, 503].includes(error.status);
+
+function readTimes(error: LatchkeyError) {
+  const { retryAfterSeconds } = error;
   const arrivedAt = arrivals.get(error) ?? Date.now();
   arrivals.set(error, arrivedAt);
-  return arrivedAt + error.retryAfterSeconds * 1_000;
+  return {
+    retryAt: retryAfterSeconds === undefined ? undefined : arrivedAt + retryAfterSeconds * 1_000,
+    attemptAt: isTemporary(error) ? arrivedAt + (retryAfterSeconds ?? RETRY_SECONDS) * 1_000 : undefined,
+  };
 }
 
 /** An error in words for people: what happened, and what to do. */
@@ -37,7 +49,7 @@ export function explainError(error: unknown): Explanation {
     return { title: 'Something went wrong in this page', advice: 'Reload it. If that does not help, tell the operator.' };
   }
   const { code, status, requestId } = error;
-  const facts = { requestId, retryAt: readRetryTime(error) };
+  const facts = { requestId, ...readTimes(error) };
   if (code === 'rate_limit_reached')
     return { ...facts, title: 'Too many requests', advice: facts.retryAt === undefined ? 'Wait a moment.' : '' };
   if (status === 401) return { ...facts, title: 'You are signed out', advice: 'Sign in again.' };

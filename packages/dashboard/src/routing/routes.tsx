@@ -5,24 +5,30 @@ import {
   createRoute,
   type ErrorComponentProps,
   Link,
-  lazyRouteComponent,
   Outlet,
   redirect,
-  useRouter,
 } from '@tanstack/react-router';
-import { lazy, Suspense } from 'react';
+import { type ReactNode, Suspense } from 'react';
 import { hadSessionCookie } from '../api/settings.ts';
 import { buttonClass } from '../components/button.tsx';
-import { EmptyState, ErrorState } from '../components/states.tsx';
+import { lazyComponent } from '../components/lazy-component.ts';
+import { EmptyState } from '../components/states.tsx';
 import { sessionQuery } from '../session/session.ts';
+import { Frame } from '../shell/frame.tsx';
+import { Shell } from '../shell/shell.tsx';
+import { firstToast } from '../toast/toasts.ts';
+import { PageError } from './page-error.tsx';
 import styles from './routes.module.css';
 
-const ToastRegion = lazy(() => import('../toast/toast-region.tsx').then(({ ToastRegion }) => ({ default: ToastRegion })));
+const ToastRegion = lazyComponent(async () => {
+  await firstToast;
+  return import('../toast/toast-region.tsx');
+}, 'ToastRegion');
 
 /** The parent of pages for everyone. */
 export const rootRoute = createRootRouteWithContext<{ readonly queryClient: QueryClient }>()({
   component: Root,
-  errorComponent: PageError,
+  errorComponent: RootError,
   notFoundComponent: NotFound,
 });
 
@@ -42,8 +48,8 @@ export const signedInRoute = createRoute({
     if (await hasSession(context.queryClient)) return;
     throw redirect({ to: '/sign-in', search: location.href === '/applications' ? {} : { returnTo: location.href } });
   },
-  component: lazyRouteComponent(() => import('../shell/shell.tsx'), 'Shell'),
-  errorComponent: PageError,
+  component: Shell,
+  errorComponent: FrameError,
   notFoundComponent: NotFound,
 });
 
@@ -71,13 +77,20 @@ function Root() {
   );
 }
 
-function PageError({ error }: ErrorComponentProps) {
-  const router = useRouter();
+function RootError({ error }: ErrorComponentProps): ReactNode {
   return (
     <main className={styles.page}>
-      <title>Error · Latchkey</title>
-      <ErrorState page error={error} onRetry={() => router.invalidate()} />
+      <PageError error={error} />
     </main>
+  );
+}
+
+/** The session could not be read: its pages cannot be shown, but their frame can. */
+function FrameError({ error }: ErrorComponentProps): ReactNode {
+  return (
+    <Frame>
+      <PageError error={error} />
+    </Frame>
   );
 }
 

@@ -24,7 +24,7 @@ export function AccountMenu({ onShortcuts }: { readonly onShortcuts: () => void 
     </button>
   );
   return (
-    <Menu trigger={trigger}>
+    <Menu label="Account" trigger={trigger}>
       <ThemeChoices />
       <MenuItem icon="info" onSelect={onShortcuts}>
         Keyboard shortcuts
@@ -42,5 +42,5 @@ function ThemeChoices() {
     chooseTheme(chosen as Theme);
     setTheme(chosen as Theme);
   };
-  return <MenuChoices labels={THEMES} value={theme} onChoose={choose} />;
+  return <MenuChoices label="Theme" labels={THEMES} value={theme} onChoose={choose} />;
 }

@@ -1,72 +1,70 @@
-import { Link, Outlet, useLocation } from '@tanstack/react-router';
-import { lazy, Suspense, useEffect, useRef, useState } from 'react';
+import { useIsFetching } from '@tanstack/react-query';
+import { CatchBoundary, Outlet, useLocation, useMatches, useRouter } from '@tanstack/react-router';
+import { type ReactNode, Suspense, useEffect, useRef, useState } from 'react';
 import { preloadDialogs } from '../components/dialog.tsx';
 import { Icon } from '../components/icon.tsx';
-import iconUrl from '../icon.svg';
+import { lazyComponent } from '../components/lazy-component.ts';
+import { PageError } from '../routing/page-error.tsx';
 import { SessionEndDialog } from '../session/session-end-dialog.tsx';
 import { AccountMenu } from './account-menu.tsx';
-import { NAVIGATION } from './navigation.ts';
-import { OfflineNotice } from './offline-notice.tsx';
+import { Frame } from './frame.tsx';
+import { ServiceNotice } from './service-notice.tsx';
 import styles from './shell.module.css';
 import { useShortcuts } from './shortcuts.ts';
 
-const importPalette = () => import('./palette.tsx');
-const Palette = lazy(() => importPalette().then(({ Palette }) => ({ default: Palette })));
-const ShortcutsDialog = lazy(() =>
-  import('./shortcuts-dialog.tsx').then(({ ShortcutsDialog }) => ({ default: ShortcutsDialog })),
-);
+const Palette = lazyComponent(() => import('./palette.tsx'), 'Palette');
+const ShortcutsDialog = lazyComponent(() => import('./shortcuts-dialog.tsx'), 'ShortcutsDialog');
+
+/** Time without requests after which the page counts as idle, in milliseconds. */
+const IDLE_MS = 1_500;
 
 /** Frame of every page of an account. */
-export function Shell() {
+export function Shell(): ReactNode {
   const [open, setOpen] = useState<'palette' | 'shortcuts'>();
   useShortcuts(setOpen);
   const main = useFocusAfterNavigation();
-  useEffect(() => {
-    preloadDialogs();
-    void importPalette().catch(() => undefined);
-  }, []);
+  const matches = useMatches();
+  usePreload();
   const close = () => setOpen(undefined);
   return (
-    <div className={styles.shell}>
-      <a className={styles.skip} href="#main">
-        Skip to content
-      </a>
-      <header className={styles.side}>
-        <Link to="/applications" className={styles.brand}>
-          <img src={iconUrl} width={26} height={26} alt="" /> Latchkey
-        </Link>
+    <Frame
+      main={main}
+      notice={<ServiceNotice />}
+      find={
         <button type="button" className={styles.find} onClick={() => setOpen('palette')}>
           <Icon name="search" /> Find… <kbd>{isApple ? '⌘' : 'Ctrl'} K</kbd>
         </button>
-        <nav aria-label="Main">
-          <ul>
-            {NAVIGATION.map(({ to, label, icon }) => (
-              <li key={to}>
-                <Link to={to} className={styles.link} activeProps={{ 'aria-current': 'page' }}>
-                  <Icon name={icon} size={18} /> {label}
-                </Link>
-              </li>
-            ))}
-          </ul>
-        </nav>
-        <AccountMenu onShortcuts={() => setOpen('shortcuts')} />
-      </header>
-      <div>
-        <OfflineNotice />
-        <main id="main" ref={main} tabIndex={-1} className={styles.main}>
-          <Outlet />
-        </main>
-      </div>
+      }
+      account={<AccountMenu onShortcuts={() => setOpen('shortcuts')} />}
+    >
+      <CatchBoundary getResetKey={() => matches} errorComponent={PageError}>
+        <Outlet />
+      </CatchBoundary>
       <SessionEndDialog />
       <Suspense>
         {open === 'palette' && <Palette onClose={close} onShortcuts={() => setOpen('shortcuts')} />}
         {open === 'shortcuts' && <ShortcutsDialog onClose={close} />}
       </Suspense>
-    </div>
+    </Frame>
   );
 }
 
 const isApple = /Mac|iPhone|iPad/.test(navigator.userAgent);
+
+/** Loads the other pages and dialogs once the first page is idle: they then open without the service. */
+function usePreload(): void {
+  const { routesById } = useRouter();
+  const isFetching = useIsFetching() > 0;
+  useEffect(() => {
+    if (isFetching) return;
+    const timer = setTimeout(() => {
+      const own = Object.values(routesById).filter(({ id }) => id.startsWith('/signed-in/'));
+      const pages = own.map(({ options }) => options.component?.preload);
+      for (const preload of [...pages, Palette.preload, preloadDialogs]) preload?.()?.catch(() => undefined);
+    }, IDLE_MS);
+    return () => clearTimeout(timer);
+  }, [isFetching, routesById]);
+}
 
 /** Moves the focus to the new page, which screen readers then read; not on the first page. */
 function useFocusAfterNavigation() {

@@ -8,11 +8,16 @@ export const toastManager = Toast.createToastManager();
 const region = Promise.withResolvers<void>();
 export const showToasts = region.resolve;
 
+/** The region is loaded with the first toast. */
+const first = Promise.withResolvers<void>();
+export const firstToast = first.promise;
+
 type ToastOptions = Parameters<typeof toastManager.add>[0];
 let lastId = 0;
 
 /** Toasts wait for their region, which is loaded after the page. */
 function add(options: ToastOptions): string {
+  first.resolve();
   lastId += 1;
   const id = `toast-${lastId}`;
   void region.promise.then(() => toastManager.add({ ...options, id }));

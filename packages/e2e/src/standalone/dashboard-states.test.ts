@@ -86,6 +86,52 @@ describe('the dashboard when something is wrong', IN_CHROMIUM, () => {
     }
   });
 
+  it('keeps the frame while the service is away or limits requests, says when it tries again, and does', async () => {
+    let failure: 'none' | 'away' | 'limited' = 'none';
+    const prepare = async (page: Page) => {
+      await page.clock.install();
+      await page.route('**/*', (route) => {
+        const isCall = route.request().url().includes('/api/');
+        if (failure === 'away') return route.abort();
+        const json = { success: false, code: 'rate_limit_reached', message: 'Too many requests' };
+        return failure === 'limited' && isCall
+          ? route.fulfill({ status: 429, headers: { 'retry-after': '1' }, json })
+          : route.continue();
+      });
+    };
+    const recover = async (page: Page) => {
+      failure = 'none';
+      await page.clock.fastForward(6_000);
+    };
+    failure = 'limited';
+    const page = await open(application, { owner, statuses: [0, 429], prepare });
+    const navigation = page.getByRole('navigation', { name: 'Main' });
+    await page.getByRole('alert').getByText('Trying again in 1 s.').waitFor();
+    await navigation.waitFor();
+    await checkAccessibility(page);
+    await recover(page);
+    await page.getByText('lk_http_').waitFor();
+
+    // The scripts of other pages are loaded once the first one is idle.
+    await page.goto('/applications');
+    await page.getByRole('link', { name: 'Difference Engine' }).waitFor();
+    failure = 'away';
+    await navigation.getByRole('link', { name: 'API keys' }).click();
+    await page.getByText('Latchkey is unreachable').waitFor();
+    await page.getByText('Trying again in').waitFor();
+    await navigation.waitFor();
+    await recover(page);
+    await page.getByText('Let programs work for you').waitFor();
+    await Promise.all([page.waitForResponse('**/assets/pages-*.js'), page.goto('/applications')]);
+    failure = 'away';
+    await navigation.getByRole('link', { name: 'Account' }).click();
+    await heading(page, 'Account').waitFor();
+    await page.evaluate("dispatchEvent(new Event('visibilitychange'))");
+    await page.getByText('Latchkey is unreachable. What you see may be out of date.').waitFor();
+    await recover(page);
+    await page.getByText('What you see may be out of date.').waitFor({ state: 'detached' });
+  });
+
   it('says what happened when it is offline or the page does not exist', async () => {
     const page = await open('/nowhere', { owner, statuses: [404] });
     await page.getByText('There is no such page').waitFor();

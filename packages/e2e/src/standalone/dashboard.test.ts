@@ -97,8 +97,11 @@ describe('the dashboard in a browser', IN_CHROMIUM, () => {
     expect(await page.getByLabel('Name').inputValue()).toBe('Analytical Engine');
     await dialog(page).getByRole('button', { name: 'Create application' }).click();
     await heading(page, 'Analytical Engine').waitFor();
-    await button(page, /^Account of/).click();
-    await page.getByRole('menuitem', { name: 'Sign out' }).click();
+    await button(page, /^Account of/).press('Enter');
+    await page.getByRole('menuitemradio', { name: 'Theme of the system' }).press('End');
+    await checkAccessibility(page);
+    expect(await page.locator(':focus').textContent()).toBe('Sign out');
+    await page.keyboard.press('Enter');
     await heading(page, 'Sign in').waitFor();
     await page.goto('/applications');
     await heading(page, 'Sign in').waitFor();

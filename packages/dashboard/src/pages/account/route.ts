@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute } from '@tanstack/react-router';
+import { lazyComponent } from '../../components/lazy-component.ts';
 import { signedInRoute } from '../../routing/routes.tsx';
 import { limitsQuery } from '../../session/session.ts';
 import { linksQuery, sessionsQuery } from './queries.ts';
@@ -11,5 +12,5 @@ export const accountRoute = createRoute({
     void context.queryClient.prefetchQuery(sessionsQuery);
     void context.queryClient.prefetchQuery(linksQuery);
   },
-  component: lazyRouteComponent(() => import('./view.tsx'), 'AccountPage'),
+  component: lazyComponent(() => import('./view.tsx'), 'AccountPage'),
 });

@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute } from '@tanstack/react-router';
+import { lazyComponent } from '../../components/lazy-component.ts';
 import { signedInRoute } from '../../routing/routes.tsx';
 import { readFlag, readText } from '../../routing/search.ts';
 import { applicationsQuery } from '../applications/queries.ts';
@@ -25,5 +26,5 @@ export const apiKeysRoute = createRoute({
     void context.queryClient.prefetchQuery(apiKeysQuery);
     void context.queryClient.prefetchQuery(applicationsQuery);
   },
-  component: lazyRouteComponent(() => import('./view.tsx'), 'ApiKeysPage'),
+  component: lazyComponent(() => import('./view.tsx'), 'ApiKeysPage'),
 });

@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute } from '@tanstack/react-router';
+import { lazyComponent } from '../../components/lazy-component.ts';
 import { signedInRoute } from '../../routing/routes.tsx';
 import { applicationsQuery } from '../applications/queries.ts';
 import { levelsQuery, settingsQuery } from './queries.ts';
@@ -11,24 +12,24 @@ export const applicationRoute = createRoute({
     void context.queryClient.prefetchQuery(applicationsQuery);
     void context.queryClient.prefetchQuery(settingsQuery(applicationId));
   },
-  component: lazyRouteComponent(() => import('./view.tsx'), 'ApplicationPage'),
+  component: lazyComponent(() => import('./view.tsx'), 'ApplicationPage'),
 });
 
 export const overviewRoute = createRoute({
   getParentRoute: () => applicationRoute,
   path: '/',
-  component: lazyRouteComponent(() => import('./overview.tsx'), 'Overview'),
+  component: lazyComponent(() => import('./overview.tsx'), 'Overview'),
 });
 
 export const levelsRoute = createRoute({
   getParentRoute: () => applicationRoute,
   path: 'levels',
   loader: ({ context, params }) => void context.queryClient.prefetchQuery(levelsQuery(params.applicationId)),
-  component: lazyRouteComponent(() => import('./levels/view.tsx'), 'Levels'),
+  component: lazyComponent(() => import('./levels/view.tsx'), 'Levels'),
 });
 
 export const liveRoute = createRoute({
   getParentRoute: () => applicationRoute,
   path: 'live',
-  component: lazyRouteComponent(() => import('./live/view.tsx'), 'Live'),
+  component: lazyComponent(() => import('./live/view.tsx'), 'Live'),
 });

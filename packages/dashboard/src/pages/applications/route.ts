@@ -1,7 +1,8 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute } from '@tanstack/react-router';
 import { signedInRoute } from '../../routing/routes.tsx';
 import { readFlag, readText } from '../../routing/search.ts';
 import { applicationsQuery } from './queries.ts';
+import { ApplicationsPage } from './view.tsx';
 
 interface Search {
   readonly search?: string | undefined;
@@ -17,5 +18,5 @@ export const applicationsRoute = createRoute({
     create: readFlag(create),
   }),
   loader: ({ context }) => void context.queryClient.prefetchQuery(applicationsQuery),
-  component: lazyRouteComponent(() => import('./view.tsx'), 'ApplicationsPage'),
+  component: ApplicationsPage,
 });

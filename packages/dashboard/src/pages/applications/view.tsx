@@ -2,7 +2,7 @@ import type { Application } from '@latchkey/client';
 import { APPLICATION_NAME, describeLength } from '@latchkey/contract/lengths';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { useCallback } from 'react';
+import { type ReactNode, useCallback } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
@@ -20,7 +20,7 @@ import { applicationsQuery } from './queries.ts';
 
 const route = getRouteApi('/signed-in/applications');
 
-export function ApplicationsPage() {
+export function ApplicationsPage(): ReactNode {
   const query = useQuery(applicationsQuery);
   const { search = '', create = false } = route.useSearch();
   const navigate = route.useNavigate();

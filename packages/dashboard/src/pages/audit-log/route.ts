@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute } from '@tanstack/react-router';
+import { lazyComponent } from '../../components/lazy-component.ts';
 import { signedInRoute } from '../../routing/routes.tsx';
 import { readText } from '../../routing/search.ts';
 import { apiKeysQuery } from '../api-keys/queries.ts';
@@ -18,5 +19,5 @@ export const auditLogRoute = createRoute({
     void context.queryClient.prefetchQuery(applicationsQuery);
     void context.queryClient.prefetchQuery(apiKeysQuery);
   },
-  component: lazyRouteComponent(() => import('./view.tsx'), 'AuditLogPage'),
+  component: lazyComponent(() => import('./view.tsx'), 'AuditLogPage'),
 });

@@ -1,8 +1,9 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute } from '@tanstack/react-router';
+import { lazyComponent } from '../../components/lazy-component.ts';
 import { rootRoute } from '../../routing/routes.tsx';
 
 export const confirmEmailRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: '/confirm-email',
-  component: lazyRouteComponent(() => import('./view.tsx'), 'ConfirmEmailPage'),
+  component: lazyComponent(() => import('./view.tsx'), 'ConfirmEmailPage'),
 });

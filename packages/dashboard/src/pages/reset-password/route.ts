@@ -1,8 +1,9 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute } from '@tanstack/react-router';
+import { lazyComponent } from '../../components/lazy-component.ts';
 import { rootRoute } from '../../routing/routes.tsx';
 
 export const resetPasswordRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: '/reset-password',
-  component: lazyRouteComponent(() => import('./view.tsx'), 'ResetPasswordPage'),
+  component: lazyComponent(() => import('./view.tsx'), 'ResetPasswordPage'),
 });

@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent, redirect } from '@tanstack/react-router';
+import { createRoute, redirect } from '@tanstack/react-router';
+import { lazyComponent } from '../../components/lazy-component.ts';
 import { hasSession, rootRoute } from '../../routing/routes.tsx';
 import { readReturnTo, readText } from '../../routing/search.ts';
 import { takeReturnTo } from '../../session/return-to.ts';
@@ -24,5 +25,5 @@ export const signInRoute = createRoute({
     }
   },
   loader: ({ context }) => void context.queryClient.prefetchQuery(signInMethodsQuery),
-  component: lazyRouteComponent(() => import('./view.tsx'), 'SignInPage'),
+  component: lazyComponent(() => import('./view.tsx'), 'SignInPage'),
 });

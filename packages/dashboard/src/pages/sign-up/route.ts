@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute } from '@tanstack/react-router';
+import { lazyComponent } from '../../components/lazy-component.ts';
 import { rootRoute } from '../../routing/routes.tsx';
 import { readReturnTo } from '../../routing/search.ts';
 
@@ -8,5 +9,5 @@ export const signUpRoute = createRoute({
   validateSearch: ({ returnTo }: Record<string, unknown>): { readonly returnTo?: string | undefined } => ({
     returnTo: readReturnTo(returnTo),
   }),
-  component: lazyRouteComponent(() => import('./view.tsx'), 'SignUpPage'),
+  component: lazyComponent(() => import('./view.tsx'), 'SignUpPage'),
 });

@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute } from '@tanstack/react-router';
+import { lazyComponent } from '../../../components/lazy-component.ts';
 import { readPage, readText } from '../../../routing/search.ts';
 import { applicationRoute } from '../route.ts';
 import { filesQuery } from './queries.ts';
@@ -19,5 +20,5 @@ export const filesRoute = createRoute({
   loaderDeps: ({ search }) => search,
   loader: ({ context, params: { applicationId }, deps: { page = 1, search = '' } }) =>
     void context.queryClient.prefetchQuery(filesQuery(applicationId, page, search)),
-  component: lazyRouteComponent(() => import('./view.tsx'), 'FilesPage'),
+  component: lazyComponent(() => import('./view.tsx'), 'FilesPage'),
 });
