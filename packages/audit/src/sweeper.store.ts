@@ -20,12 +20,17 @@ export interface Surplus {
   readonly day: Date;
 }
 
-/** Only accounts and actions with entries of the last hour can have more than at the last sweep. */
+/**
+ * Accounts and actions of the last hour can have more than at the last sweep. One statement covers
+ * a minute, since all entries of a busy hour exceed its time.
+ */
 const SELECT_SURPLUS = {
   name: 'select-audit-surplus',
   text: `select written.account_id, written.action, days.day from (
       select account_id, action from audit_entry
-        where at at time zone 'UTC' > now() at time zone 'UTC' - interval '1 hour' and action <> 'audit_log.entries_left_out'
+        where at at time zone 'UTC' > now() at time zone 'UTC' - make_interval(mins => $3)
+          and at at time zone 'UTC' <= now() at time zone 'UTC' - make_interval(mins => $3 - 1)
+          and action <> 'audit_log.entries_left_out'
         group by account_id, action
     ) written
     cross join (
@@ -41,8 +46,9 @@ const SELECT_SURPLUS = {
     limit $2`,
 };
 
-export async function selectSurplus(pool: pg.Pool, entriesPerDay: number, limit: number): Promise<Surplus[]> {
-  const { rows } = await pool.query<Surplus>({ ...SELECT_SURPLUS, values: [entriesPerDay, limit] });
+/** @param minute 1 for the last one, 60 for the first of the hour */
+export async function selectSurplus(pool: pg.Pool, minute: number, entriesPerDay: number, limit: number): Promise<Surplus[]> {
+  const { rows } = await pool.query<Surplus>({ ...SELECT_SURPLUS, values: [entriesPerDay, limit, minute] });
   return rows;
 }
 

@@ -71,6 +71,13 @@ describe('entries of one action, account and day beyond the limit', () => {
     expect(new Set(last?.changes.credentialIds).size).toBe(20);
   });
 
+  it('are found in any minute of the last hour', async () => {
+    const accountId = randomUUID();
+    await insert(accountId, { count: PER_DAY + 1, at: new Date(Date.now() - 59 * 60_000) });
+    sweep();
+    await eventually(async () => expect((await shown(accountId)).at(-1)?.action).toBe('audit_log.entries_left_out'));
+  });
+
   it('are counted once, however many there are and however many processes count them', async () => {
     const accountId = randomUUID();
     await insert(accountId, { count: PER_DAY + BATCH_MAX * 2 + 10 });

@@ -1,6 +1,6 @@
 import { integerSetting } from '@latchkey/kit/config/settings';
 import type { Logger } from '@latchkey/kit/log/logger';
-import { createSweeper, type Sweeper } from '@latchkey/kit/sweeper/sweeper';
+import { createSweeper, deleteInBatches, type Sweeper } from '@latchkey/kit/sweeper/sweeper';
 import type pg from 'pg';
 import { deleteExpiredResults } from './idempotency.store.ts';
 import { deleteOldEntries, replaceSurplus, selectSurplus } from './sweeper.store.ts';
@@ -11,6 +11,7 @@ export const auditRetentionSetting = integerSetting(1, 3_650).default(90);
 /** Entries of one action that an account may have in a day of UTC: 1.6 MB at most. */
 const ENTRIES_PER_DAY = 2_000;
 const INTERVAL_MS = 10 * 60_000;
+const MINUTES = 60;
 
 export const BATCH_MAX = 1_000;
 
@@ -30,17 +31,14 @@ export function createAuditSweeper(options: {
     intervalMs: INTERVAL_MS,
     logger: logger.child({ sweep: 'audit log' }),
     sweeps: {
-      audit_entries: (signal) => inBatches(signal, () => deleteOldEntries(pool, retentionDays, BATCH_MAX)),
-      idempotency_results: (signal) => inBatches(signal, () => deleteExpiredResults(pool, BATCH_MAX)),
+      audit_entries: (signal) => deleteInBatches(BATCH_MAX, signal, (limit) => deleteOldEntries(pool, retentionDays, limit)),
+      idempotency_results: (signal) => deleteInBatches(BATCH_MAX, signal, (limit) => deleteExpiredResults(pool, limit)),
       async audit_surplus(signal) {
-        for (const surplus of await selectSurplus(pool, entriesPerDay, BATCH_MAX))
-          await inBatches(signal, () => replaceSurplus(pool, surplus, entriesPerDay, BATCH_MAX));
+        // From the last one, so that minutes overlap while time passes.
+        for (let minute = 1; minute <= MINUTES && !signal.aborted; minute += 1)
+          for (const surplus of await selectSurplus(pool, minute, entriesPerDay, BATCH_MAX))
+            await deleteInBatches(BATCH_MAX, signal, (limit) => replaceSurplus(pool, surplus, entriesPerDay, limit));
       },
     },
   });
-}
-
-async function inBatches(signal: AbortSignal, deleteBatch: () => Promise<number>): Promise<void> {
-  let deleted = BATCH_MAX;
-  while (deleted === BATCH_MAX && !signal.aborted) deleted = await deleteBatch();
 }

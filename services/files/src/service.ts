@@ -106,7 +106,7 @@ function createSweepers(
     uploads: (signal) => sweepAbandonedUploads(ctx, signal),
     avatars: avatars.sweep,
     avatars_of_accounts: createDeletedAccountsSweep(ctx, identityTransport, objects.wake),
-    tombstones: () => purgeTombstones(ctx),
+    tombstones: (signal) => purgeTombstones(ctx, signal),
   });
   const reconciler = every(RECONCILE_INTERVAL_MS, { unknown_objects: (signal) => reportUnknownObjects(ctx, signal) });
   return [objects, others, reconciler, createAuditSweeper({ pool, retentionDays, logger }), deletions.worker];

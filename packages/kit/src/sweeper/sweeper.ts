@@ -35,6 +35,11 @@ export type Sweeper = ReturnType<typeof createSweeper>;
 /** One kind of work; it ends soon after the signal aborts. */
 export type Sweep = (signal: AbortSignal) => Promise<unknown>;
 
+/** Deletes batches until one has fewer rows than `size`, or the signal aborts. */
+export async function deleteInBatches(size: number, signal: AbortSignal, deleteBatch: (size: number) => Promise<number>) {
+  while (!signal.aborted && (await deleteBatch(size)) >= size);
+}
+
 /**
  * Sweeps at the start, after each interval and when woken, never concurrently; each sweep runs even
  * if one before it failed. Of consecutive failures, the first is logged, and their end.

@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { type Statement, statementsOf } from '@latchkey/testkit/postgres/statements';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { selectHalfDeleted } from '../storage/application/deleted-application.store.ts';
+import { purgeTombstones } from '../storage/application/deleted-application.ts';
+import { claimObjectDeletions } from '../storage/object-deletion/object-deletion.store.ts';
 import type { OwnedRef } from '../testing/fake-apps.ts';
 import { storeFile } from '../testing/stored-file.ts';
 import { startTestFiles, type TestFiles } from '../testing/test-files.ts';
@@ -32,6 +35,9 @@ beforeAll(async () => {
     'insert into application_usage select gen_random_uuid(), gen_random_uuid(), 1, 1 from generate_series(1, 5000)',
   );
   await files.db.query(`insert into object_deletion select gen_random_uuid()::text, now() from generate_series(1, 5000)`);
+  await files.db.query(
+    `insert into deleted_application select gen_random_uuid(), now() - i * interval '1 minute', now() from generate_series(1, 5000) i`,
+  );
   // No other transaction of these tables is under way, so that every page is marked as visible to
   // all.
   await files.db.query('vacuum analyze');
@@ -100,6 +106,9 @@ const CALLS: Record<string, () => Promise<unknown>> = {
   'a rename': () => files.client.renameFile({ ...ref, fileId, fileName: `renamed-${randomUUID().slice(0, 8)}` }),
   'a download URL': () => files.client.createDownloadUrl({ ...ref, fileId }),
   'a deletion': () => files.client.deleteFile({ ...ref, fileId }),
+  'incomplete clean-ups': () => selectHalfDeleted(files.ctx.db, 100),
+  'a sweep of tombstones': () => purgeTombstones(files.ctx, new AbortController().signal),
+  'a claim of objects': () => claimObjectDeletions(files.ctx.db, { limit: 100, claimMs: 1_000 }),
 };
 
 const MODES = ['force_custom_plan', 'force_generic_plan'] as const;

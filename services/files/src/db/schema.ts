@@ -73,6 +73,8 @@ export interface ObjectDeletionTable {
 export interface DeletedApplicationTable {
   application_id: string;
   created_at: Generated<Date>;
+  /** Time when its files and its usage were gone; null before. */
+  completed_at: Date | null;
 }
 
 /**

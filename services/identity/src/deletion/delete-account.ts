@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { SERVICE_ORIGIN } from '@latchkey/audit/actor';
 import { within } from '@latchkey/kit/concurrency/within';
 import { fromConnectError } from '@latchkey/kit/errors/errors';
+import { deleteInBatches } from '@latchkey/kit/sweeper/sweeper';
 import { parseId } from '@latchkey/kit/validation/id';
 import type { DeleteAccountRequest } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { getAccount } from '../account/account.ts';
@@ -21,6 +22,7 @@ const RETRY_MS = 250;
 const LATE_MS = 5 * 60_000;
 const RETENTION_MS = 30 * 86_400_000;
 const SWEEP_BATCH = 100;
+const FORGET_BATCH = 1_000;
 const FAILURES_MAX = 10;
 const PAGE_SIZE = 500;
 
@@ -80,7 +82,8 @@ export async function sweepDeletedAccounts(
       }
     }
   }
-  await store.deleteCompleted(db, new Date(clock().getTime() - RETENTION_MS));
+  const forgottenAt = new Date(clock().getTime() - RETENTION_MS);
+  await deleteInBatches(FORGET_BATCH, signal, (limit) => store.deleteCompleted(db, forgottenAt, limit));
   if (failures.length > 0) throw new AggregateError(failures.slice(0, FAILURES_MAX), 'Some deleted accounts have applications');
 }
 

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { hmac } from '@latchkey/kit/crypto/secrets';
+import { deleteInBatches } from '@latchkey/kit/sweeper/sweeper';
 import { newId } from '@latchkey/kit/validation/id';
 import type { IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
@@ -55,9 +56,7 @@ export async function findLink({ clock }: IdentityContext, db: Db, kind: MailRow
 
 /** Deletes mails that count for no limit any more. */
 export async function sweepMails({ db, clock }: IdentityContext, signal: AbortSignal): Promise<void> {
-  let deleted = SWEEP_BATCH;
-  while (deleted === SWEEP_BATCH && !signal.aborted)
-    deleted = await deleteMails(db, new Date(clock().getTime() - WINDOW_MS), SWEEP_BATCH);
+  await deleteInBatches(SWEEP_BATCH, signal, (limit) => deleteMails(db, new Date(clock().getTime() - WINDOW_MS), limit));
 }
 
 function sha256(text: string): Buffer {

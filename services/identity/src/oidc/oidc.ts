@@ -1,6 +1,7 @@
 import { runTransaction } from '@latchkey/audit/transaction';
 import { constantTimeEqual } from '@latchkey/kit/crypto/secrets';
 import { DomainError } from '@latchkey/kit/errors/errors';
+import { deleteInBatches } from '@latchkey/kit/sweeper/sweeper';
 import { parseId } from '@latchkey/kit/validation/id';
 import type { CompleteOidcRequest, FinishOidcRequest, StartOidcRequest } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { randomNonce, randomPKCECodeVerifier, randomState } from 'openid-client';
@@ -75,8 +76,7 @@ export async function completeSignIn(ctx: ActingContext, request: CompleteOidcRe
 }
 
 export async function sweepUsedFlows({ db, clock }: IdentityContext, signal: AbortSignal): Promise<void> {
-  let deleted = SWEEP_BATCH;
-  while (deleted === SWEEP_BATCH && !signal.aborted) deleted = await deleteExpiredFlows(db, clock(), SWEEP_BATCH);
+  await deleteInBatches(SWEEP_BATCH, signal, (limit) => deleteExpiredFlows(db, clock(), limit));
 }
 
 async function useUp(ctx: IdentityContext, db: Db, id: string): Promise<void> {

@@ -1,6 +1,7 @@
 import { createHash, type KeyObject, randomBytes } from 'node:crypto';
 import { runTransaction } from '@latchkey/audit/transaction';
 import { hmac } from '@latchkey/kit/crypto/secrets';
+import { deleteInBatches } from '@latchkey/kit/sweeper/sweeper';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import { withoutInvisible } from '@latchkey/kit/validation/text';
 import type { SignOutRequest } from '@latchkey/proto/latchkey/identity/v1/account_pb';
@@ -104,8 +105,7 @@ export async function endEpochs(ctx: IdentityContext, tokenHashes: readonly Buff
 
 /** Deletes idle sessions; expired ones become idle too. */
 export async function sweepSessions({ db, clock }: IdentityContext, signal: AbortSignal): Promise<void> {
-  let deleted = SWEEP_BATCH;
-  while (deleted === SWEEP_BATCH && !signal.aborted) deleted = await deleteIdleSessions(db, idleSince(clock()), SWEEP_BATCH);
+  await deleteInBatches(SWEEP_BATCH, signal, (limit) => deleteIdleSessions(db, idleSince(clock()), limit));
 }
 
 export function idleSince(now: Date): Date {

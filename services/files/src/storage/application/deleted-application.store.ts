@@ -13,8 +13,13 @@ export async function isDeleted(db: Db, applicationId: string): Promise<boolean>
   return rows.length > 0;
 }
 
-export async function deleteUsage(db: Db, applicationId: string): Promise<void> {
-  await db.deleteFrom('application_usage').where('application_id', '=', applicationId).execute();
+/** Ends a clean-up: deletes the usage, and marks the tombstone as complete. */
+export async function completeCleanUp(db: Db, applicationId: string): Promise<void> {
+  await sql`
+    with removed as (delete from application_usage where application_id = ${applicationId})
+    update deleted_application set completed_at = now() where application_id = ${applicationId} and completed_at is null`.execute(
+    db,
+  );
 }
 
 export async function selectUnmarked(db: Db, applications: readonly DeletedApplication[]): Promise<DeletedApplication[]> {
@@ -26,21 +31,25 @@ export async function selectUnmarked(db: Db, applications: readonly DeletedAppli
   return applications.filter(({ applicationId }) => unmarked.has(applicationId));
 }
 
-/** Applications with a tombstone and a usage row, which goes last: their clean-up is incomplete. */
+/**
+ * Applications whose clean-up is incomplete, the oldest first. Without usage the account is unknown
+ * and not needed: the transaction of the tombstone has abandoned its upload.
+ */
 export async function selectHalfDeleted(db: Db, limit: number): Promise<DeletedApplication[]> {
   const { rows } = await sql<DeletedApplication>`
-    select application_id as "applicationId", account_id as "accountId"
-    from deleted_application join application_usage using (application_id) limit ${limit}`.execute(db);
+    select application_id as "applicationId", coalesce(account_id, application_id) as "accountId"
+    from (
+      select application_id from deleted_application where completed_at is null order by created_at limit ${limit}
+    ) as begun left join application_usage using (application_id)`.execute(db);
   return rows;
 }
 
-/** Deletes old tombstones of applications that are cleaned up; returns how many. */
+/** Deletes old tombstones of complete clean-ups; returns how many. */
 export async function deleteTombstones(db: Db, ageHours: number, limit: number): Promise<number> {
   const { numAffectedRows = 0n } = await sql`
-    delete from deleted_application where application_id in (
-      select application_id from deleted_application as deleted
-      where created_at < now() - make_interval(hours => ${ageHours}::int)
-        and not exists (select from application_usage as usage where usage.application_id = deleted.application_id)
-      order by created_at limit ${limit})`.execute(db);
+    delete from deleted_application where application_id = any(array(
+      select application_id from deleted_application
+      where created_at < now() - make_interval(hours => ${ageHours}::int) and completed_at is not null
+      order by created_at limit ${limit} for update skip locked))`.execute(db);
   return Number(numAffectedRows);
 }

@@ -136,7 +136,13 @@ describe('tombstones', () => {
     await files.db.query(insert, [old.applicationId, '25 hours 1 minute']);
     await files.db.query(insert, [young.applicationId, '24 hours 59 minutes']);
     await files.db.query(insert, [half.applicationId, '30 hours']);
-    expect(await purgeTombstones(files.ctx)).toBe(1);
+    // More than a batch.
+    await files.db.query(
+      `insert into deleted_application select gen_random_uuid(), now() - interval '26 hours', now() from generate_series(1, 1100)`,
+    );
+    await purgeTombstones(files.ctx, new AbortController().signal);
+    const expired = `select from deleted_application where created_at < now() - interval '25 hours'`;
+    expect((await files.db.query(expired)).rowCount).toBe(1);
     const left = await Promise.all([old, young, half].map(remains));
     expect(left.map(({ isMarked }) => isMarked)).toEqual([false, true, true]);
   });

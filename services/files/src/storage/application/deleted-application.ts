@@ -1,5 +1,6 @@
 import { SERVICE_ORIGIN } from '@latchkey/audit/actor';
 import type { DeletedApplication } from '@latchkey/deletions/follow-deletions';
+import { deleteInBatches } from '@latchkey/kit/sweeper/sweeper';
 import type { FilesContext } from '../../context.ts';
 import { deleteFiles, recordFiles } from '../file/file.store.ts';
 import { insertObjectDeletions } from '../object-deletion/object-deletion.store.ts';
@@ -7,7 +8,7 @@ import { objectKey } from '../object-store/object-store.ts';
 import { abandonUpload } from '../upload/upload-intent.store.ts';
 import { subtractUsage } from '../upload/usage.store.ts';
 import { chargeMib } from '../upload/usage.ts';
-import { deleteTombstones, deleteUsage, insertTombstone } from './deleted-application.store.ts';
+import { completeCleanUp, deleteTombstones, insertTombstone } from './deleted-application.store.ts';
 
 export type CleanUpContext = Pick<FilesContext, 'db' | 'logger'>;
 
@@ -38,7 +39,7 @@ export async function cleanUpApplication(
     fileCount += deleted;
     onObjectsToRemove();
   }
-  await deleteUsage(ctx.db, applicationId);
+  await completeCleanUp(ctx.db, applicationId);
   if (fileCount > 0) ctx.logger.info({ applicationId, fileCount }, 'files of a deleted application removed');
 }
 
@@ -59,5 +60,6 @@ async function deleteBatch({ db }: CleanUpContext, applicationId: string): Promi
   });
 }
 
-/** Deletes tombstones that are not needed any more, up to 1,000; returns how many. */
-export const purgeTombstones = ({ db }: Pick<FilesContext, 'db'>) => deleteTombstones(db, TOMBSTONE_HOURS, TOMBSTONES_MAX);
+/** Deletes tombstones that are not needed any more. */
+export const purgeTombstones = ({ db }: Pick<FilesContext, 'db'>, signal: AbortSignal) =>
+  deleteInBatches(TOMBSTONES_MAX, signal, (limit) => deleteTombstones(db, TOMBSTONE_HOURS, limit));

@@ -1,10 +1,11 @@
 import { newId } from '@latchkey/kit/validation/id';
+import { statementsOf } from '@latchkey/testkit/postgres/statements';
 import { expect, it } from 'vitest';
 import type { OwnedRef } from '../../testing/fake-apps.ts';
 import { useTestFiles } from '../../testing/test-files.ts';
 import { createUploads, expireLease, holdingsOf, NOTHING } from '../../testing/uploads.ts';
 import { objectKey } from '../object-store/object-store.ts';
-import { sweepAbandonedUploads, sweepObjectDeletions } from './object-deletion.ts';
+import { BATCH, sweepAbandonedUploads, sweepObjectDeletions } from './object-deletion.ts';
 
 const files = useTestFiles();
 const { signal } = new AbortController();
@@ -27,9 +28,9 @@ async function leaveRest(ref: OwnedRef): Promise<void> {
 /** A context whose store does not remove the objects of an application, or of any. */
 function failing(applicationId = '', sweepIntervalMs = 0) {
   const { ctx } = files.connect();
-  const remove = async (key: string) => {
-    if (key.startsWith(applicationId)) throw new Error('not now');
-    await ctx.store.remove(key);
+  const remove = async (...keys: string[]) => {
+    if (keys.some((key) => key.startsWith(applicationId))) throw new Error('not now');
+    await ctx.store.remove(...keys);
   };
   return { ...ctx, store: { ...ctx.store, remove }, limits: { ...ctx.limits, sweepIntervalMs } };
 }
@@ -44,16 +45,16 @@ it('removes what dead processes left, and nothing of an upload that runs', async
 });
 
 it('removes more than one batch, with concurrent sweepers', async () => {
-  const refs = Array.from({ length: 101 }, () => files.createOwned());
-  for (const ref of refs) {
-    await leaveRest(ref);
-    await expireLease(files, ref);
-  }
+  await files.db.query(
+    `insert into upload_intent (id, account_id, application_id, display_name, byte_size_max, ticket_hash, deadline_at, lease_until)
+      select gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 'x', 1, sha256(i::text::bytea), now(), now() - interval '1 s'
+      from generate_series(0, $1::int) i`,
+    [BATCH],
+  );
   // Ends, though everything is due again by then.
   await sweepAbandonedUploads(failing(), signal);
   await Promise.all([1, 2, 3].map(() => sweepAbandonedUploads(files.ctx, signal)));
-  const ids = refs.map(({ accountId }) => accountId);
-  expect((await files.db.query('select from upload_intent where account_id = any($1)', [ids])).rowCount).toBe(0);
+  expect((await files.db.query('select from upload_intent where lease_until < now()')).rowCount).toBe(0);
 });
 
 it('retries what the store does not remove after a period, and goes on with the rest', async () => {
@@ -71,7 +72,7 @@ it('retries what the store does not remove after a period, and goes on with the 
   expect(await holdingsOf(files, bad)).toEqual(NOTHING);
 });
 
-it('removes objects whose scheduled removal is due, eight concurrently', async () => {
+it('removes objects whose scheduled removal is due, in eight concurrent groups, with few statements', async () => {
   const applicationId = newId();
   const [due, later] = [objectKey(applicationId, newId()), objectKey(applicationId, newId())];
   await Promise.all([put(due), put(later)]);
@@ -81,20 +82,24 @@ it('removes objects whose scheduled removal is due, eight concurrently', async (
     [later, '1 minute'],
   ])
     await files.db.query(schedule, [key, wait]);
-  await files.db.query(`insert into object_deletion select $1 || '/' || gen_random_uuid() from generate_series(1, 1000)`, [
+  await files.db.query(`insert into object_deletion select $1 || '/' || gen_random_uuid() from generate_series(2, $2)`, [
     newId(),
+    2 * BATCH,
   ]);
   await sweepObjectDeletions(failing(), signal);
   const { ctx } = files.connect();
-  let [running, most] = [0, 0];
-  const remove = async (key: string) => {
+  let [running, most, calls] = [0, 0, 0];
+  const remove = async (...keys: string[]) => {
+    calls += 1;
     running += 1;
     most = Math.max(most, running);
-    await ctx.store.remove(key);
+    await ctx.store.remove(...keys);
     running -= 1;
   };
-  await sweepObjectDeletions({ ...ctx, store: { ...ctx.store, remove } }, signal);
-  expect(most).toBe(8);
+  const statements = await statementsOf(() => sweepObjectDeletions({ ...ctx, store: { ...ctx.store, remove } }, signal));
+  expect([most, calls]).toEqual([8, 16]);
+  // Two batches and the end: a claim each, and a statement for each group.
+  expect(statements).toHaveLength(3 + 16);
   expect([await files.ctx.store.stat(due), await files.ctx.store.stat(later)]).toEqual([undefined, { byteSize: 10 }]);
   expect((await files.db.query('select object_key from object_deletion')).rows).toEqual([{ object_key: later }]);
 });

@@ -2,15 +2,16 @@ import { within } from '@latchkey/kit/concurrency/within';
 import pLimit from 'p-limit';
 import type { StorageContext } from '../../context.ts';
 import { type SweepKind, sweepFailures, sweepRemoved } from '../../files-metrics.ts';
-import { objectKey } from '../object-store/object-store.ts';
-import { claimAbandoned, deleteIntent } from '../upload/upload-intent.store.ts';
+import { objectKey, requireObjectKey } from '../object-store/object-store.ts';
+import { claimAbandoned, deleteIntents } from '../upload/upload-intent.store.ts';
 import { type Claim, claimObjectDeletions, deleteObjectDeletions } from './object-deletion.store.ts';
 
 type Context = Pick<StorageContext, 'db' | 'store' | 'logger'>;
 type SweepContext = Context & { readonly limits: { readonly sweepIntervalMs: number } };
 
-const BATCH = 100;
+const KEYS_PER_REMOVAL = 64;
 const CONCURRENT_REMOVALS = 8;
+export const BATCH = KEYS_PER_REMOVAL * CONCURRENT_REMOVALS;
 /** Short, as the call may have waited for another service before its commit. */
 const REMOVAL_MS_MAX = 500;
 
@@ -33,45 +34,63 @@ export const removeObjectsSoon = (ctx: Context, keys: readonly string[]) => with
  * retried by a later sweep. Throws where the database can't be queried.
  */
 export function sweepAbandonedUploads(ctx: SweepContext, signal: AbortSignal): Promise<void> {
-  return sweep(ctx, 'abandoned_upload', signal, async (claim) => {
-    const uploads = await claimAbandoned(ctx.db, claim);
-    return uploads.map(({ id, applicationId }) => ({
-      key: objectKey(applicationId, id),
-      finish: () => deleteIntent(ctx.db, id),
-    }));
+  return sweep(ctx, 'abandoned_upload', signal, {
+    async claim(claim) {
+      const uploads = await claimAbandoned(ctx.db, claim);
+      return uploads.map(({ id, applicationId }) => objectKey(applicationId, id));
+    },
+    finish: (keys) =>
+      deleteIntents(
+        ctx.db,
+        keys.map((key) => requireObjectKey(key).id),
+      ),
   });
 }
 
 export function sweepObjectDeletions(ctx: SweepContext, signal: AbortSignal): Promise<void> {
-  return sweep(ctx, 'deleted_object', signal, async (claim) => {
-    const keys = await claimObjectDeletions(ctx.db, claim);
-    return keys.map((key) => ({ key, finish: () => deleteObjectDeletions(ctx.db, [key]) }));
+  return sweep(ctx, 'deleted_object', signal, {
+    claim: (claim) => claimObjectDeletions(ctx.db, claim),
+    finish: (keys) => deleteObjectDeletions(ctx.db, keys),
   });
+}
+
+interface Removals {
+  /** Claims the keys of objects to remove. */
+  claim(claim: Claim): Promise<string[]>;
+  /** Records that the objects of keys are removed. */
+  finish(keys: readonly string[]): Promise<void>;
 }
 
 async function sweep(
   { store, limits, logger }: SweepContext,
   kind: SweepKind,
   signal: AbortSignal,
-  claim: (claim: Claim) => Promise<Array<{ readonly key: string; finish(): Promise<void> }>>,
+  { claim, finish }: Removals,
 ): Promise<void> {
-  let [claimed, removed] = [BATCH, BATCH];
-  // Without a removal, the claims may already have expired: a later sweep continues.
-  while (claimed === BATCH && removed > 0 && !signal.aborted) {
+  let removed = 0;
+  const remove = async (keys: readonly string[]): Promise<void> => {
+    try {
+      await store.remove(...keys);
+      await finish(keys);
+      removed += keys.length;
+      sweepRemoved.add(keys.length, kind);
+    } catch (err) {
+      // One of them must not keep the others.
+      if (keys.length > 1) for (const key of keys) await remove([key]);
+      else {
+        sweepFailures.add(1, kind);
+        logger.warn({ err, key: keys[0] }, 'object not removed, will be retried');
+      }
+    }
+  };
+  const limit = pLimit(CONCURRENT_REMOVALS);
+  for (let claimed = BATCH; claimed === BATCH && !signal.aborted; ) {
     removed = 0;
     // The claim of a sweeper that is killed lasts for one interval.
-    const removals = await claim({ limit: BATCH, claimMs: limits.sweepIntervalMs });
-    claimed = removals.length;
-    await pLimit(CONCURRENT_REMOVALS).map(removals, async ({ key, finish }) => {
-      try {
-        await store.remove(key);
-        await finish();
-        removed += 1;
-        sweepRemoved.add(1, kind);
-      } catch (err) {
-        sweepFailures.add(1, kind);
-        logger.warn({ err, key }, 'object not removed, will be retried');
-      }
-    });
+    const keys = await claim({ limit: BATCH, claimMs: limits.sweepIntervalMs });
+    const groups = Math.ceil(keys.length / KEYS_PER_REMOVAL);
+    await limit.map([...Array(groups).keys()], (i) => remove(keys.slice(i * KEYS_PER_REMOVAL, (i + 1) * KEYS_PER_REMOVAL)));
+    // Without a removal, the claims may already have expired: a later sweep continues.
+    claimed = removed > 0 ? keys.length : 0;
   }
 }

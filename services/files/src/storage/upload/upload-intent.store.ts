@@ -93,7 +93,11 @@ export async function postponeIntent(db: Db, id: string, ms: number): Promise<vo
 }
 
 export async function deleteIntent(db: Db, id: string): Promise<void> {
-  await sql`delete from upload_intent where id = ${id}`.execute(db);
+  await deleteIntents(db, [id]);
+}
+
+export async function deleteIntents(db: Db, ids: readonly string[]): Promise<void> {
+  await sql`delete from upload_intent where id = any(${ids}::uuid[])`.execute(db);
 }
 
 /** Claims uploads whose lease has expired; they can't be committed any more. */
