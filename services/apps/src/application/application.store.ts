@@ -109,15 +109,19 @@ export async function selectOwnedIds(db: Kysely<AppsDatabase>, accountId: string
   return rows.map((row) => row.id);
 }
 
-export async function selectIdsOf(db: Kysely<AppsDatabase>, accountId: string, limit: number): Promise<string[]> {
-  const rows = await db.selectFrom('application').select('id').where('account_id', '=', accountId).limit(limit).execute();
-  return rows.map((row) => row.id);
-}
-
 export async function countApplications(db: Kysely<AppsDatabase>, accountId: string): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select count(*)::int as count from application where account_id = ${accountId}`.execute(db);
   return rows[0]?.count ?? 0;
+}
+
+/** Deletes applications of an account, up to a number, which concurrent calls lock in one order. */
+export async function removeApplicationsOf(tx: Kysely<AppsDatabase>, accountId: string, limit: number) {
+  const { rows } = await sql<Pick<ApplicationRow, 'id' | 'account_id' | 'name' | 'last_sequence'>>`
+    delete from application where id = any(array(
+      select id from application where account_id = ${accountId} order by id limit ${limit} for update))
+    returning id, account_id, name, last_sequence`.execute(tx);
+  return rows;
 }
 
 /** Serialises the transactions that create an application of the account. */

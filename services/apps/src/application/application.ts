@@ -1,14 +1,15 @@
 import type { Acting } from '@latchkey/audit/actor';
+import { recordAudit } from '@latchkey/audit/record';
 import { runTransaction } from '@latchkey/audit/transaction';
 import { APPLICATION_NAME, SEARCH_PARAMS_LENGTH_MAX } from '@latchkey/contract/lengths';
-import { DomainError } from '@latchkey/kit/errors/errors';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import { hasLength, withoutInvisible } from '@latchkey/kit/validation/text';
 import type { CreateApplicationRequest, DeleteAccountApplicationsRequest } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
+import { logEvents } from '../event/event.ts';
 import * as store from './application.store.ts';
-import { type ApplicationRef, changeApplication, recordChange } from './change-application.ts';
+import { type ApplicationRef, changeApplication, describeChange, recordChange } from './change-application.ts';
 import { parsePage, parsePageSize } from './page.ts';
 
 /**
@@ -141,25 +142,28 @@ export async function deleteApplication(ctx: Acting<AppsContext>, ref: Applicati
   });
 }
 
-/** A call of 4 s deletes this many on a busy server too. */
-const DELETED_AT_ONCE_MAX = 20;
+/** One transaction deletes this many in some 50 ms. */
+export const DELETED_AT_ONCE_MAX = 200;
 
 /**
- * Deletes applications of an account, each as {@link deleteApplication} does. May be repeated, and
- * run concurrently.
+ * Deletes a set of applications of an account as {@link deleteApplication} does one, with the same
+ * number of statements. May be repeated, and run concurrently.
  *
  * @returns whether the account may have more
  * @throws `account_id_invalid`
  */
 export async function deleteAccountApplications(ctx: Acting<AppsContext>, request: DeleteAccountApplicationsRequest) {
   const accountId = parseAccountId(request.accountId);
-  const ids = await store.selectIdsOf(ctx.db, accountId, DELETED_AT_ONCE_MAX);
-  for (const applicationId of ids) {
-    await deleteApplication(ctx, { accountId, applicationId }).catch((err: unknown) => {
-      if (!(err instanceof DomainError) || err.reason !== 'application_not_found') throw err;
-    });
-  }
-  return ids.length === DELETED_AT_ONCE_MAX;
+  const count = await runTransaction(ctx.db, async (tx) => {
+    const rows = await store.removeApplicationsOf(tx, accountId, DELETED_AT_ONCE_MAX);
+    if (rows.length === 0) return 0;
+    await logEvents(tx, rows, { case: 'deleted', value: {} }, ctx.clock());
+    const entries = rows.map(({ id, name }) => describeChange({ accountId, applicationId: id }, 'application.deleted', { name }));
+    await recordAudit(tx, ctx.origin, ...entries);
+    return rows.length;
+  });
+  if (count > 0) ctx.wakeRelay();
+  return count === DELETED_AT_ONCE_MAX;
 }
 
 function parseAccountId(text: string): string {

@@ -7,7 +7,7 @@ import type { Kysely, Updateable } from 'kysely';
 import type { AppsContext } from '../context.ts';
 import type { ApplicationTable, AppsDatabase } from '../db/schema.ts';
 import { errors } from '../errors.ts';
-import { type EventBody, logEvent, nextSequence } from '../event/event.ts';
+import { type EventBody, logEvents, nextSequence } from '../event/event.ts';
 import { type ApplicationRow, lockApplication, updateApplication } from './application.store.ts';
 
 /**
@@ -52,11 +52,16 @@ export type ApplicationAction =
 export async function recordChange(
   { origin }: Acting<AppsContext>,
   tx: Kysely<AppsDatabase>,
-  { accountId, applicationId: id }: ApplicationRef,
+  ref: ApplicationRef,
   action: ApplicationAction,
   changes: Changes,
 ): Promise<void> {
-  await recordAudit(tx, origin, { accountId, action, subject: { kind: 'application', id }, changes });
+  await recordAudit(tx, origin, describeChange(ref, action, changes));
+}
+
+/** The entry in the audit log of a change. */
+export function describeChange({ accountId, applicationId: id }: ApplicationRef, action: ApplicationAction, changes: Changes) {
+  return { accountId, action, subject: { kind: 'application' as const, id }, changes };
 }
 
 /** A change of an application, in its transaction. */
@@ -101,7 +106,7 @@ async function applyLocked<T>(
     const row = await lockApplication(tx, accountId, applicationId);
     if (!row) throw errors.application_not_found();
     const addEvent = async (event: EventBody, now: Date) => {
-      await logEvent(tx, row, event, now);
+      await logEvents(tx, [row], event, now);
       hasEvent = true;
     };
     return apply({

@@ -3,8 +3,11 @@ import type pg from 'pg';
 import type { PageStart } from '../application/page.ts';
 import type { ApplicationEventTable, ApplicationTable, AppsDatabase } from '../db/schema.ts';
 
-export async function insertEvent(db: Kysely<AppsDatabase>, row: Insertable<ApplicationEventTable>): Promise<void> {
-  await db.insertInto('application_event').values(row).execute();
+export async function insertEvents(
+  db: Kysely<AppsDatabase>,
+  rows: ReadonlyArray<Insertable<ApplicationEventTable>>,
+): Promise<void> {
+  await db.insertInto('application_event').values(rows).execute();
 }
 
 /** Named: every node with live connections runs it after each gap. */

@@ -10,23 +10,26 @@ import type { AppsContext } from '../context.ts';
 import type { AppsDatabase } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { fingerprintOf } from '../runtime-key/vault.ts';
-import { insertEvent, selectDeletions, selectEventsAfter, selectLiveStates } from './event.store.ts';
+import { insertEvents, selectDeletions, selectEventsAfter, selectLiveStates } from './event.store.ts';
 
 export type EventBody = Exclude<NonNullable<MessageInitShape<typeof ApplicationEventSchema>['event']>, { case: undefined }>;
 
+/** Columns of an application that its events need. */
+export type EventSource = Pick<ApplicationRow, 'id' | 'account_id' | 'last_sequence'>;
+
 /** The application's next `sequence` for an event for live clients; null for an internal event. */
-export function nextSequence(application: ApplicationRow, event: EventBody): number | null {
+export function nextSequence(application: EventSource, event: EventBody): number | null {
   return Object.hasOwn(LIVE_EVENTS, event.case) ? Number(application.last_sequence) + 1 : null;
 }
 
 /**
- * Adds an event to the log, with the application's next `sequence` if it is for live clients.
+ * Adds an event of each application to the log, with its next `sequence` if it is for live clients.
  *
- * @param application the application before the change, whose row is locked
+ * @param applications at least one, as they were before the change, with their rows locked
  */
-export async function logEvent(
+export async function logEvents(
   tx: Kysely<AppsDatabase>,
-  application: ApplicationRow,
+  applications: readonly EventSource[],
   event: EventBody,
   now: Date,
 ): Promise<void> {
@@ -34,16 +37,15 @@ export async function logEvent(
   const message = create(ApplicationEventSchema, { event });
   const context = currentContext();
   const json = toJson(ApplicationEventSchema, message, { useProtoFieldName: true }) as Record<string, JsonValue>;
-  await insertEvent(tx, {
+  const shared = { type, data: JSON.stringify(json[type]), created_at: now, call_origin: context && JSON.stringify(context) };
+  const rows = applications.map((application) => ({
+    ...shared,
     id: newId(),
     application_id: application.id,
     account_id: application.account_id,
     sequence: nextSequence(application, event),
-    type,
-    data: JSON.stringify(json[type]),
-    created_at: now,
-    call_origin: context && JSON.stringify(context),
-  });
+  }));
+  await insertEvents(tx, rows);
 }
 
 /**

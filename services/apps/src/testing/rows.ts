@@ -96,3 +96,15 @@ export async function insertDeletions(db: pg.Pool, count: number): Promise<strin
   );
   return rows.map((row) => row.application_id).sort();
 }
+
+/** Copies an application within its account. The copies have keys that nobody knows. */
+export async function insertCopies(db: pg.Pool, { accountId, applicationId }: OwnedRef, count: number): Promise<void> {
+  await db.query(
+    `insert into application (id, account_id, name, socket_key_hash, socket_key_sealed, http_key_hash, http_key_sealed,
+        runtime_keys_updated_at, created_at)
+      select gen_random_uuid(), $1, name, sha256((id || '/s' || i)::bytea), socket_key_sealed, sha256((id || '/h' || i)::bytea),
+        http_key_sealed, runtime_keys_updated_at, created_at
+      from application, generate_series(1, $3::int) i where id = $2`,
+    [accountId, applicationId, count],
+  );
+}
