@@ -25,7 +25,7 @@ redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -1 - ARGV[3])
 redis.call('PEXPIRE', KEYS[1], ARGV[4])`;
 
 /** Errors of identity for a password that it verified. */
-const WRONG_PASSWORD = new Set(['sign_in_failed', 'owner_password_wrong', 'two_factor_password_wrong']);
+const WRONG_PASSWORD = new Set(['sign_in_failed', 'owner_password_wrong']);
 
 interface SignInFailuresOptions {
   readonly redis: Redis;

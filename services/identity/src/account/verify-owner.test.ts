@@ -78,7 +78,7 @@ test('wrong passwords count as wrong codes too; over that limit only an unused r
   const { accountId, code, wrongCode, recoveryCodes } = await guardSomeone(identity);
   const guesses = Array.from({ length: 12 }, (_, i) => disable({ accountId, password: `guess ${i}`, code: code() }));
   const outcomes = await Promise.all(guesses);
-  expect(outcomes.filter((outcome) => outcome === 'two_factor_password_wrong')).toHaveLength(5);
+  expect(outcomes.filter((outcome) => outcome === 'owner_password_wrong')).toHaveLength(5);
   expect(outcomes.filter((outcome) => outcome === 'two_factor_attempts_reached')).toHaveLength(7);
   const before = passwords.verified;
   for (const text of [code(), wrongCode(), 'aaaa-aaaa-aaaa-aaaa', '']) {
@@ -98,7 +98,7 @@ test('a password that is changed while it is verified is wrong, does not count a
   };
   const { twoFactor } = identity.connect({ passwords: { ...real, verify } });
   const request = { accountId, password: PASSWORD, code: code() };
-  expect(await outcomeOf(twoFactor.disableTwoFactor(request))).toBe('two_factor_password_wrong');
+  expect(await outcomeOf(twoFactor.disableTwoFactor(request))).toBe('owner_password_wrong');
   const { rows } = await identity.db.query('select password_failures from account where id = $1', [accountId]);
   expect(rows).toEqual([{ password_failures: [] }]);
   expect(await outcomeOf(identity.twoFactor.verifyTwoFactorCode({ accountId, code: code() }))).toBe('done');

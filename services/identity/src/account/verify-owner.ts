@@ -35,8 +35,8 @@ export async function verifyOwner(ctx: ActingContext, accountId: string, proof: 
  * Runs a transaction for what a session alone must not do, such as linking. An account without a
  * password needs a session opened within 10 minutes, also where it has a second factor, which an
  * intruder with a session could have turned on.
- * @throws `account_not_found`, `session_invalid`, `oidc_session_too_old`, `owner_password_wrong`,
- * and what {@link runAsOwner} throws
+ * @throws `account_not_found`, `session_invalid`, `oidc_session_too_old`, and what
+ * {@link runAsOwner} throws
  */
 export async function runAsVerifiedOwner<T>(
   ctx: ActingContext,
@@ -44,18 +44,13 @@ export async function runAsVerifiedOwner<T>(
   run: OwnersChange<T>,
 ): Promise<T> {
   const account = await getAccount(ctx, proof.accountId);
-  await requireFreshSession(ctx, account, proof.sessionId);
-  return runAsOwner(ctx, account, proof, errors.owner_password_wrong, run);
+  if (account.password_hash === null) await requireFreshSession(ctx, account.id, proof.sessionId);
+  return runAsOwner(ctx, account, proof, run);
 }
 
-/**
- * Requires that an account without a password was signed in to within 10 minutes.
- * @throws `session_invalid`, `oidc_session_too_old`
- */
-export async function requireFreshSession(ctx: IdentityContext, account: Account, sessionText: string): Promise<void> {
-  if (account.password_hash !== null) return;
+async function requireFreshSession(ctx: IdentityContext, account_id: string, sessionText: string): Promise<void> {
   const id = parseId(sessionText);
-  const session = id && (await lockSession(ctx.db, { account_id: account.id, id }));
+  const session = id && (await lockSession(ctx.db, { account_id, id }));
   if (!session) throw errors.session_invalid();
   if (session.created_at.getTime() <= ctx.clock().getTime() - FRESH_MS) throw errors.oidc_session_too_old();
 }
@@ -64,18 +59,11 @@ export async function requireFreshSession(ctx: IdentityContext, account: Account
  * Runs a transaction for the owner of an account, verified by password and, where it is on, second
  * factor. Wrong passwords count for the account and, like wrong codes, for its second factor. Over
  * either limit no password is verified.
- * @param wrongPassword the error of a wrong password
  * @param run gets the locked account, and its second factor where that is on
- * @throws `password_missing`, `password_attempts_reached`, `two_factor_required`,
- * `two_factor_code_invalid`, `two_factor_attempts_reached`
+ * @throws `password_missing`, `owner_password_wrong`, `password_attempts_reached`,
+ * `two_factor_required`, `two_factor_code_invalid`, `two_factor_attempts_reached`
  */
-export async function runAsOwner<T>(
-  ctx: ActingContext,
-  account: Account,
-  proof: OwnerProof,
-  wrongPassword: () => DomainError,
-  run: OwnersChange<T>,
-): Promise<T> {
+export async function runAsOwner<T>(ctx: ActingContext, account: Account, proof: OwnerProof, run: OwnersChange<T>): Promise<T> {
   return recordFailures(ctx, { accountId: account.id, action: 'account.proof_failed' }, async () => {
     const matches = await verifyPassword(ctx, account, proof);
     return attempt(ctx, async (tx) => {
@@ -85,11 +73,11 @@ export async function runAsOwner<T>(
       const reached = current && (await limitReached(ctx, tx, current, twoFactor, proof));
       if (reached) return reached;
       // Changed since it was verified: wrong, but no guess.
-      if (current?.password_hash !== account.password_hash) return wrongPassword();
+      if (current?.password_hash !== account.password_hash) return errors.owner_password_wrong();
       if (!matches) {
         await updateAccount(tx, account.id, { password_failures: withFailure(current.password_failures, ctx.clock()) });
         if (twoFactor) await countCodeFailure(ctx, tx, twoFactor);
-        return wrongPassword();
+        return errors.owner_password_wrong();
       }
       if (twoFactor && proof.code === undefined) return errors.two_factor_required();
       const error = twoFactor && (await takeCode(ctx, tx, twoFactor, proof.code ?? ''));

@@ -62,7 +62,6 @@ async function writeAll(db: Db, batch: readonly Queued[]): Promise<void> {
 
 const FAILURE_REASONS: ReadonlyMap<string, CredentialFailure['reason']> = new Map([
   ['owner_password_wrong', 'wrong_password'],
-  ['two_factor_password_wrong', 'wrong_password'],
   ['password_attempts_reached', 'too_many_passwords'],
   ['two_factor_code_invalid', 'wrong_code'],
   ['two_factor_attempts_reached', 'too_many_codes'],

@@ -61,7 +61,7 @@ test('the sessions and keys of a deleted account are rejected on the next reques
 test('an account is deleted by its owner alone', async () => {
   const { accountId, code, wrongCode } = await guardSomeone(identity);
   expect(await remove({ accountId })).toBe('password_missing');
-  expect(await remove({ accountId, password: 'a guess', code: code() })).toBe('two_factor_password_wrong');
+  expect(await remove({ accountId, password: 'a guess', code: code() })).toBe('owner_password_wrong');
   expect(await remove({ accountId, password: PASSWORD })).toBe('two_factor_required');
   expect(await remove({ accountId, password: PASSWORD, code: wrongCode() })).toBe('two_factor_code_invalid');
   expect(await listed()).not.toContain(accountId);

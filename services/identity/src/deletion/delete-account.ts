@@ -5,11 +5,9 @@ import { fromConnectError } from '@latchkey/kit/errors/errors';
 import { deleteInBatches } from '@latchkey/kit/sweeper/sweeper';
 import { parseId } from '@latchkey/kit/validation/id';
 import type { DeleteAccountRequest } from '@latchkey/proto/latchkey/identity/v1/account_pb';
-import { getAccount } from '../account/account.ts';
-import { requireFreshSession, runAsOwner } from '../account/verify-owner.ts';
+import { runAsVerifiedOwner } from '../account/verify-owner.ts';
 import { recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
-import { errors } from '../errors.ts';
 import type { DeleteApplications } from './delete-applications.client.ts';
 import * as store from './deleted-account.store.ts';
 
@@ -32,8 +30,7 @@ type DeletionContext = Pick<IdentityContext, 'db' | 'clock'>;
  * Deletes an account for its verified owner, then its applications. What fails or is slow after the
  * commit changes nothing for the caller: {@link sweepDeletedAccounts} completes it.
  * @param onLeft called when applications are left
- * @throws `account_not_found`, `session_invalid`, `oidc_session_too_old`,
- * `two_factor_password_wrong`, and what {@link runAsOwner} throws
+ * @throws what {@link runAsVerifiedOwner} throws
  */
 export async function deleteAccount(
   ctx: ActingContext,
@@ -41,12 +38,9 @@ export async function deleteAccount(
   deleteApplications: DeleteApplications,
   onLeft: () => void,
 ): Promise<void> {
-  const account = await getAccount(ctx, request.accountId);
-  await requireFreshSession(ctx, account, request.sessionId);
-  const { id: accountId } = account;
-  const epochs = await runAsOwner(ctx, account, request, errors.two_factor_password_wrong, async (tx) => {
+  const { accountId, epochs } = await runAsVerifiedOwner(ctx, request, async (tx, { id: accountId }) => {
     await recordAction(ctx, tx, { accountId }, 'account.deleted');
-    return store.deleteAccountRow(tx, accountId, ctx.clock());
+    return { accountId, epochs: await store.deleteAccountRow(tx, accountId, ctx.clock()) };
   });
   const applications = deleteApplications(accountId, ctx.origin, AbortSignal.timeout(APPLICATIONS_MS));
   const logged = applications.catch((err: unknown) => {

@@ -45,7 +45,7 @@ test('disabling it needs password and code, and deletes all of it', async () => 
   const { accountId, code, signIn, recoveryCodes } = await guardSomeone(identity);
   const disable = (password: string, given: string) =>
     refusalOf(twoFactor.disableTwoFactor({ accountId, password, code: given }));
-  const wrongPassword = { reason: 'two_factor_password_wrong', kind: 'invalid', code: 'bad_request' };
+  const wrongPassword = { reason: 'owner_password_wrong', kind: 'invalid', code: 'bad_request' };
   expect(await disable('wrong password', code())).toMatchObject(wrongPassword);
   expect(await disable('', code())).toMatchObject({ ...wrongPassword, reason: 'password_missing' });
   expect(await disable(PASSWORD, '')).toMatchObject({ reason: 'two_factor_code_invalid', kind: 'invalid' });

@@ -72,13 +72,13 @@ export async function enableTwoFactor(ctx: ActingContext, request: EnableTwoFact
 /**
  * Turns the second factor off with password and code, and ends the account's other sessions. A
  * wrong password leaves the code unused.
- * @throws `two_factor_not_enabled`, `two_factor_password_wrong`, and what {@link runAsOwner} throws
+ * @throws `two_factor_not_enabled`, and what {@link runAsOwner} throws
  */
 export async function disableTwoFactor(ctx: ActingContext, request: DisableTwoFactorRequest): Promise<void> {
   const accountId = parseId(request.accountId);
   const account = accountId ? await selectAccount(ctx.db, accountId) : undefined;
   if (!account?.two_factor_enabled) throw errors.two_factor_not_enabled();
-  const ended = await runAsOwner(ctx, account, request, errors.two_factor_password_wrong, async (tx, _account, twoFactor) =>
+  const ended = await runAsOwner(ctx, account, request, async (tx, _account, twoFactor) =>
     twoFactor ? remove(ctx, tx, account.id, parseId(request.sessionId)) : errors.two_factor_not_enabled(),
   );
   await endEpochs(ctx, ended);

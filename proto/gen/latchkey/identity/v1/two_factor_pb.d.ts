@@ -260,9 +260,10 @@ export enum TwoFactorError {
   TWO_FACTOR_CODE_INVALID = 4,
 
   /**
-   * The password is wrong.
+   * The password is wrong. No method fails with this reason: see ACCOUNT_ERROR_OWNER_PASSWORD_WRONG.
    *
-   * @generated from enum value: TWO_FACTOR_ERROR_TWO_FACTOR_PASSWORD_WRONG = 5;
+   * @generated from enum value: TWO_FACTOR_ERROR_TWO_FACTOR_PASSWORD_WRONG = 5 [deprecated = true];
+   * @deprecated
    */
   TWO_FACTOR_PASSWORD_WRONG = 5,
 
