@@ -1,26 +1,13 @@
 import { auditRetentionSetting } from '@latchkey/audit/sweeper';
-import { processSettings, readProcessConfig } from '@latchkey/kit/config/process-settings';
-import {
-  ConfigError,
-  integerSetting,
-  logLevelSetting,
-  readConfig,
-  readTogether,
-  secretSetting,
-  urlSetting,
-} from '@latchkey/kit/config/settings';
-import { databaseUrlSetting } from '@latchkey/kit/database/database-url';
-import { redisUrlSetting } from '@latchkey/kit/redis/redis-url';
+import { dataServiceSettings, processSettings, readProcessConfig } from '@latchkey/kit/config/process-settings';
+import { ConfigError, integerSetting, readConfig, readTogether, urlSetting } from '@latchkey/kit/config/settings';
 import { serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';
 import { z } from 'zod';
 
 const limit = (fallback: number, max = 1_000_000_000) => integerSetting(1, max).default(fallback);
 
 const serviceSettings = z.object({
-  DATABASE_URL: databaseUrlSetting,
-  DATABASE_POOL_MAX: integerSetting(1, 1_000).default(10),
-  REDIS_URL: redisUrlSetting,
-  SECRET_KEY: secretSetting,
+  ...dataServiceSettings,
   PUBLIC_URL: urlSetting('http:', 'https:').default('http://localhost:8080'),
   STORAGE_ALLOWANCE_MIB: limit(1_024),
   FILE_COUNT_LIMIT: limit(100),
@@ -41,7 +28,6 @@ const serviceSettings = z.object({
   S3_SECRET_ACCESS_KEY: z.string().optional(),
   S3_FORCE_PATH_STYLE: z.enum(['true', 'false'], 'must be true or false').default('false'),
   AUDIT_RETENTION_DAYS: auditRetentionSetting,
-  LOG_LEVEL: logLevelSetting.default('info'),
 });
 
 const processConfig = serviceSettings.extend({

@@ -1,15 +1,6 @@
 import { auditRetentionSetting } from '@latchkey/audit/sweeper';
-import { processSettings, readProcessConfig } from '@latchkey/kit/config/process-settings';
-import {
-  ConfigError,
-  integerSetting,
-  logLevelSetting,
-  readTogether,
-  secretSetting,
-  urlSetting,
-} from '@latchkey/kit/config/settings';
-import { databaseUrlSetting } from '@latchkey/kit/database/database-url';
-import { redisUrlSetting } from '@latchkey/kit/redis/redis-url';
+import { dataServiceSettings, processSettings, readProcessConfig } from '@latchkey/kit/config/process-settings';
+import { ConfigError, integerSetting, readTogether, urlSetting } from '@latchkey/kit/config/settings';
 import { serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';
 import { z } from 'zod';
 import { readWithIssuers } from './oidc/issuer-settings.ts';
@@ -17,10 +8,7 @@ import { readWithIssuers } from './oidc/issuer-settings.ts';
 const MAIL_ADDRESS = /^(?:[^<>\r\n]*<[^<>\s@]+@[^<>\s@]+>|[^<>\s@]+@[^<>\s@]+)$/;
 
 const serviceSettings = z.object({
-  DATABASE_URL: databaseUrlSetting,
-  DATABASE_POOL_MAX: integerSetting(1, 1_000).default(10),
-  REDIS_URL: redisUrlSetting,
-  SECRET_KEY: secretSetting,
+  ...dataServiceSettings,
   SIGN_UP: z.enum(['open', 'closed'], 'must be open or closed').default('open'),
   ACTIVE_API_KEYS_LIMIT: integerSetting(0, 1_000_000).default(20),
   TWO_FACTOR_FAILURES_PER_15_MINUTES: integerSetting(1, 1_000).default(5),
@@ -30,7 +18,6 @@ const serviceSettings = z.object({
   SMTP_URL: urlSetting('smtp:', 'smtps:').optional(),
   MAIL_FROM: z.string().regex(MAIL_ADDRESS, 'must be an address, or a name and an <address>').optional(),
   AUDIT_RETENTION_DAYS: auditRetentionSetting,
-  LOG_LEVEL: logLevelSetting.default('info'),
 });
 
 const processConfig = serviceSettings.extend({

@@ -1,6 +1,25 @@
 import { z } from 'zod';
+import { databaseUrlSetting } from '../database/database-url.ts';
+import { redisUrlSetting } from '../redis/redis-url.ts';
 import { checkServiceTls, serviceTlsSettings } from '../tls/tls-settings.ts';
-import { integerSetting, portSetting, readConfig, readTogether, serviceCredentialsSetting } from './settings.ts';
+import {
+  integerSetting,
+  logLevelSetting,
+  portSetting,
+  readConfig,
+  readTogether,
+  secretSetting,
+  serviceCredentialsSetting,
+} from './settings.ts';
+
+/** Settings of every service with a database, in either shape. */
+export const dataServiceSettings = {
+  DATABASE_URL: databaseUrlSetting,
+  DATABASE_POOL_MAX: integerSetting(1, 1_000).default(10),
+  REDIS_URL: redisUrlSetting,
+  SECRET_KEY: secretSetting,
+  LOG_LEVEL: logLevelSetting.default('info'),
+};
 
 export function processSettingsWithoutDatabase(ports: { readonly port: number; readonly grpcPort: number }) {
   return {

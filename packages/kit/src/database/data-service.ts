@@ -3,8 +3,8 @@ import type pg from 'pg';
 import type { Logger } from '../log/logger.ts';
 import { stopAll } from '../process/lifecycle.ts';
 import type { RpcRoute } from '../rpc/route.ts';
-import { checkDatabase, isMissingTable } from './database.ts';
-import { type Migrations, migrate } from './migrate.ts';
+import { checkDatabase } from './database.ts';
+import { appliedMigrations, type Migrations, migrate } from './migrate.ts';
 
 export interface DataServiceParts {
   readonly databaseUrl: string;
@@ -80,12 +80,5 @@ export function createDataService(parts: DataServiceParts) {
 /** True if the schema has the last migration. A newer one, as in a rollback, has it too. */
 async function isSchemaCurrent(pool: pg.Pool, migrations: Migrations): Promise<boolean> {
   const last = Object.keys(migrations).sort().at(-1);
-  if (last === undefined) return true;
-  try {
-    const { rowCount } = await pool.query('select 1 from kysely_migration where name = $1', [last]);
-    return rowCount === 1;
-  } catch (err) {
-    if (isMissingTable(err)) return false;
-    throw err;
-  }
+  return last === undefined || (await appliedMigrations(pool)).has(last);
 }

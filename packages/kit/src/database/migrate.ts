@@ -1,5 +1,7 @@
+import * as fs from 'node:fs/promises';
+import * as path from 'node:path';
 import { Kysely, PostgresDialect } from 'kysely';
-import { type Migration, Migrator } from 'kysely/migration';
+import { FileMigrationProvider, type Migration, Migrator } from 'kysely/migration';
 import pg from 'pg';
 import { BoundedClient, createPool, isMissingTable } from './database.ts';
 
@@ -36,15 +38,25 @@ export async function migrate(url: string, schema: string, migrations: Migration
   }
 }
 
+/** Reads the migrations of a folder, a file each, forward only. */
+export function readMigrations(migrationFolder: string): Promise<Migrations> {
+  return new FileMigrationProvider({ fs, path, migrationFolder, import: (file) => import(file) }).getMigrations();
+}
+
+/** Names of the migrations that a schema has. */
+export async function appliedMigrations(pool: pg.Pool): Promise<ReadonlySet<string>> {
+  try {
+    const { rows } = await pool.query<{ name: string }>('select name from kysely_migration');
+    return new Set(rows.map(({ name }) => name));
+  } catch (err) {
+    if (isMissingTable(err)) return new Set();
+    throw err;
+  }
+}
+
 /** True if the schema has all these migrations and others. Kysely would call that corrupted. */
 async function isNewer(pool: pg.Pool, migrations: Migrations): Promise<boolean> {
   const names = Object.keys(migrations);
-  try {
-    const { rows } = await pool.query<{ name: string }>('select name from kysely_migration');
-    const applied = new Set(rows.map(({ name }) => name));
-    return applied.size > names.length && names.every((name) => applied.has(name));
-  } catch (err) {
-    if (isMissingTable(err)) return false;
-    throw err;
-  }
+  const applied = await appliedMigrations(pool);
+  return applied.size > names.length && names.every((name) => applied.has(name));
 }

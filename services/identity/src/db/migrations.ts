@@ -1,11 +1,4 @@
-import * as fs from 'node:fs/promises';
-import * as path from 'node:path';
-import { FileMigrationProvider } from 'kysely/migration';
+import { join } from 'node:path';
+import { readMigrations } from '@latchkey/kit/database/migrate';
 
-/** The service's migrations, a file each, forward only. */
-export const migrations = await new FileMigrationProvider({
-  fs,
-  path,
-  migrationFolder: path.join(import.meta.dirname, 'migrations'),
-  import: (file) => import(file),
-}).getMigrations();
+export const migrations = await readMigrations(join(import.meta.dirname, 'migrations'));

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { hmac } from '@latchkey/kit/crypto/secrets';
 import { deleteInBatches } from '@latchkey/kit/sweeper/sweeper';
 import { newId } from '@latchkey/kit/validation/id';
@@ -29,7 +29,7 @@ export async function addMail(
 ): Promise<string> {
   const [id, created_at] = [newId(), ctx.clock()];
   const expires_at = new Date(created_at.getTime() + LIFETIME_MS);
-  const token_hash = sha256(linkToken(ctx, id));
+  const token_hash = hash('sha256', linkToken(ctx, id), 'buffer');
   await insertMail(tx, { id, kind, account_id: accountId ?? null, recipient, token_hash, created_at, expires_at });
   return id;
 }
@@ -49,7 +49,7 @@ export async function linkLimitReached({ clock }: IdentityContext, tx: Db, holde
  * @throws `link_invalid`
  */
 export async function findLink({ clock }: IdentityContext, db: Db, kind: MailRow['kind'], token: string) {
-  const link = TOKEN.test(token) ? await selectLink(db, kind, sha256(token), clock()) : undefined;
+  const link = TOKEN.test(token) ? await selectLink(db, kind, hash('sha256', token, 'buffer'), clock()) : undefined;
   if (!link) throw errors.link_invalid();
   return link;
 }
@@ -57,8 +57,4 @@ export async function findLink({ clock }: IdentityContext, db: Db, kind: MailRow
 /** Deletes mails that count for no limit any more. */
 export async function sweepMails({ db, clock }: IdentityContext, signal: AbortSignal): Promise<void> {
   await deleteInBatches(SWEEP_BATCH, signal, (limit) => deleteMails(db, new Date(clock().getTime() - WINDOW_MS), limit));
-}
-
-function sha256(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
 }

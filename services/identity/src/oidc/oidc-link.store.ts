@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { type Insertable, type Selectable, sql } from 'kysely';
 import type { Db, OidcLinkTable } from '../db/schema.ts';
 
@@ -55,7 +55,7 @@ export async function updatePictureUrl(db: Db, accountId: string, pictureUrl: st
 export async function insertUsedFlow(db: Db, state: string, expiresAt: Date): Promise<boolean> {
   const { numInsertedOrUpdatedRows = 0n } = await db
     .insertInto('oidc_used_flow')
-    .values({ state_hash: createHash('sha256').update(state).digest(), expires_at: expiresAt })
+    .values({ state_hash: hash('sha256', state, 'buffer'), expires_at: expiresAt })
     .onConflict((conflict) => conflict.column('state_hash').doNothing())
     .executeTakeFirstOrThrow();
   return numInsertedOrUpdatedRows > 0n;

@@ -1,4 +1,4 @@
-import { createHash, type KeyObject, randomBytes } from 'node:crypto';
+import { hash, type KeyObject, randomBytes } from 'node:crypto';
 import { runTransaction } from '@latchkey/audit/transaction';
 import { hmac } from '@latchkey/kit/crypto/secrets';
 import { deleteInBatches } from '@latchkey/kit/sweeper/sweeper';
@@ -54,7 +54,7 @@ export async function openSession(ctx: ActingContext, tx: Db, accountId: string,
   const client = { last_used_ip: ctx.origin.address ?? null, user_agent: toStoredUserAgent(from.userAgent) };
   const previous = hashSessionToken(from.previousSessionToken);
   const ended = previous ? await end(ctx, tx, { token_hash: previous }, { because: 'signed_in' }) : [];
-  await insertSession(tx, { id, account_id: accountId, token_hash: sha256(token), ...times, ...client });
+  await insertSession(tx, { id, account_id: accountId, token_hash: hash('sha256', token, 'buffer'), ...times, ...client });
   return { id, token, csrfToken: csrfTokenOf(ctx.csrfKey, id), expiresAt, ended };
 }
 
@@ -114,14 +114,10 @@ export function idleSince(now: Date): Date {
 
 /** The stored hash of a token; undefined for text that cannot be a token. */
 export function hashSessionToken(text: string): Buffer | undefined {
-  return TOKEN.test(text) ? sha256(text) : undefined;
+  return TOKEN.test(text) ? hash('sha256', text, 'buffer') : undefined;
 }
 
 /** Constant for the lifetime of the session. */
 export function csrfTokenOf(csrfKey: KeyObject, sessionId: string): string {
   return hmac(csrfKey, sessionId).toString('base64url');
-}
-
-function sha256(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
 }
