@@ -1,6 +1,7 @@
 import { newId } from '@latchkey/kit/validation/id';
 import type { QueryExecutorProvider } from 'kysely';
 import type { Origin } from './actor.ts';
+import { addChange } from './announce.ts';
 import { countLastHour, insertEntries, lockAction } from './audit.store.ts';
 import { addCommitProof } from './transaction.ts';
 
@@ -22,6 +23,10 @@ export interface AuditEvent {
 /** Writes changes to the audit log, in the transaction `tx` that makes them. */
 export async function recordAudit(tx: QueryExecutorProvider, origin: Origin, ...events: readonly AuditEvent[]): Promise<void> {
   if (events.length === 0) return;
+  for (const { accountId, action, subject, applicationId } of events) {
+    const kind = action.slice(0, action.indexOf('.'));
+    addChange(tx, accountId, { kind, applicationId: applicationId ?? (subject.kind === 'application' ? subject.id : undefined) });
+  }
   const rows = events.map(({ accountId, action, subject, applicationId, changes = {}, at = null }) => ({
     id: newId(),
     account_id: accountId,

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isDatabaseUnavailable } from '@latchkey/kit/database/database';
 import { commonErrors } from '@latchkey/kit/errors/errors';
 import { type Kysely, type QueryExecutorProvider, sql, type Transaction } from 'kysely';
+import { announce } from './announce.ts';
 import { hasKey, ResultTakenError, runKept, takeCall } from './idempotency.ts';
 
 /** A row of a transaction, which exists only if that was committed, and the transaction's id. */
@@ -57,19 +58,20 @@ export function runStatement<DB, T>(db: Kysely<DB>, run: (db: Kysely<DB>) => Pro
 }
 
 async function runSettled<DB, T>(db: Kysely<DB>, run: (tx: Transaction<DB>) => Promise<T>, settleMsMax: number): Promise<T> {
-  let ended: { readonly result: T; readonly proof: CommitProof | undefined } | undefined;
+  let ended: { readonly tx: Transaction<DB>; readonly result: T } | undefined;
   try {
-    return await db.transaction().execute(async (tx) => {
-      const result = await run(tx);
-      ended = { result, proof: proofs.get(tx) };
-      return result;
+    await db.transaction().execute(async (tx) => {
+      ended = { tx, result: await run(tx) };
     });
   } catch (err) {
     // Before the commit, a lost connection undoes everything.
-    if (!ended?.proof || !isDatabaseUnavailable(err)) throw err;
-    if (!(await isCommitted(db, ended.proof, performance.now() + settleMsMax))) throw err;
-    return ended.result;
+    const proof = ended && proofs.get(ended.tx);
+    if (!proof || !isDatabaseUnavailable(err)) throw err;
+    if (!(await isCommitted(db, proof, performance.now() + settleMsMax))) throw err;
   }
+  const { tx, result } = ended as NonNullable<typeof ended>;
+  announce(db, tx);
+  return result;
 }
 
 async function isCommitted<DB>(db: Kysely<DB>, { table, id, xid }: CommitProof, giveUpAt: number): Promise<boolean> {

@@ -52,3 +52,24 @@ export const LIVE_EVENTS: Readonly<Record<string, LiveEvent>> = {
     example: { id: '019a9e45-1d4e-7280-9c37-8b5f6e0a1d94', time: '2026-05-12T09:04:26.702Z', sequence: '10', data: {} },
   },
 };
+
+export const LIVE_EVENT_TYPE_PREFIX = 'latchkey.application.';
+
+export const sourceOf = (applicationId: string) => `/applications/${applicationId}`;
+
+/** A CloudEvent of an application; one of the event log has a `sequence`. */
+export interface LiveCloudEvent {
+  readonly id: string;
+  readonly type: string;
+  readonly time: string;
+  /** Changes when the event log may have lost events that clients received. */
+  readonly epoch: string;
+  readonly sequence?: string;
+  readonly data: object;
+}
+
+/** The JSON of a CloudEvent, as sockets and `GET events` carry it. */
+export function toCloudEvent(applicationId: string, { id, type, time, data, ...numbers }: LiveCloudEvent) {
+  const facts = { id, source: sourceOf(applicationId), type, time, datacontenttype: 'application/json' };
+  return { specversion: '1.0', ...facts, ...numbers, data };
+}

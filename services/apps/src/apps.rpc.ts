@@ -72,14 +72,20 @@ export function appsRpc(ctx: AppsContext): RpcImpl<typeof ApplicationService> {
         name: row.name,
         settings: setting.toSettingsMessage(row),
         lastSequence: BigInt(row.last_sequence),
+        epoch: row.epoch,
         keyFingerprint,
       };
     },
     rotateRuntimeKey: bind((acting, request) => runtimeKey.rotateRuntimeKey(acting, request, toKeyType(request.type), request)),
     endKeyOverlap: bind((acting, request) => runtimeKey.endKeyOverlap(acting, request, toKeyType(request.type))),
     async listApplicationEvents(request) {
-      const events = await event.listEvents(ctx, request);
-      return { events: events.map((logged) => ({ ...logged, createdAt: timestampFromDate(logged.createdAt) })) };
+      const { epoch, events } = await event.listEvents(ctx, request);
+      return { epoch, events: events.map(toLoggedEvent) };
+    },
+    async pullApplicationEvents(request) {
+      const after = request.after && { ...request.after, sequence: `${request.after.sequence}` };
+      const { events, ...position } = await event.pullEvents(ctx, request, after, request.pageSize);
+      return { ...position, events: events.map(toLoggedEvent) };
     },
     async listDeletedApplications({ deletedSince, pageSize, pageToken }) {
       const since = deletedSince && timestampDate(deletedSince);
@@ -101,6 +107,11 @@ export function appsRpc(ctx: AppsContext): RpcImpl<typeof ApplicationService> {
     },
   };
 }
+
+const toLoggedEvent = <E extends { readonly createdAt: Date }>(logged: E) => ({
+  ...logged,
+  createdAt: timestampFromDate(logged.createdAt),
+});
 
 const ORDERS = {
   [SummaryOrder.UNSPECIFIED]: 'name',

@@ -1,3 +1,4 @@
+import { publishChanges } from '@latchkey/audit/announce';
 import { auditRoute } from '@latchkey/audit/audit.rpc';
 import { deriveResultKey, withIdempotency } from '@latchkey/audit/idempotency';
 import { createAuditSweeper } from '@latchkey/audit/sweeper';
@@ -7,6 +8,7 @@ import { createDatabase } from '@latchkey/kit/database/database';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
 import { createQueueProducer } from '@latchkey/kit/queue/producer';
+import { createChangePublisher } from '@latchkey/kit/redis/account-changes';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { createSweeper } from '@latchkey/kit/sweeper/sweeper';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
@@ -43,6 +45,8 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
   const onReady = () => relay.wake();
   const producer = createQueueProducer({ url: redisUrl, name: 'latchkey-apps-relay', queues: QUEUES, logger, onReady });
   const relay = createRelay({ db, producer, clock }, logger);
+  const changes = createChangePublisher(redisUrl, logger, 'latchkey-apps-changes');
+  publishChanges(db, changes.publish);
   const retentionSweep = createRetentionSweep(db, clock);
   const ctx: AppsContext = {
     db,
@@ -73,6 +77,7 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
       producer.connect();
     },
     background: [
+      changes,
       relay,
       createSweeper({ intervalMs: RETENTION_INTERVAL_MS, logger, sweeps: { events: retentionSweep } }),
       createAuditSweeper({ pool, retentionDays: config.AUDIT_RETENTION_DAYS, logger }),

@@ -1,10 +1,12 @@
 import type { Transport } from '@connectrpc/connect';
+import { publishChanges } from '@latchkey/audit/announce';
 import { auditRoute } from '@latchkey/audit/audit.rpc';
 import { withIdempotency } from '@latchkey/audit/idempotency';
 import { createAuditSweeper } from '@latchkey/audit/sweeper';
 import { createDataService, type DataServiceParts } from '@latchkey/kit/database/data-service';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import type { RpcService } from '@latchkey/kit/process/run-service';
+import { createChangePublisher } from '@latchkey/kit/redis/account-changes';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { createSweeper, type Sweep } from '@latchkey/kit/sweeper/sweeper';
@@ -38,6 +40,8 @@ export function createFilesService(
   const logger = deps.logger ?? createLogger('files', config.LOG_LEVEL);
   const { ctx, close } = openContext(config, deps.appsTransport, logger, deps.clock);
   const avatars = createAvatars(ctx, toQueue(config, deps.identityTransport), config.AVATAR_WORKER);
+  const changes = createChangePublisher(config.REDIS_URL, logger, 'latchkey-files-changes');
+  publishChanges(ctx.db, changes.publish);
   const dataPath = createDataPath(ctx, avatars.receive);
   const service = createDataService({
     databaseUrl: config.DATABASE_URL,
@@ -55,7 +59,7 @@ export function createFilesService(
       auditRoute(ctx.pool),
     ],
     prepare: () => checkStore(ctx, config),
-    background: [...createSweepers(ctx, avatars, config, deps), avatars],
+    background: [...createSweepers(ctx, avatars, config, deps), avatars, changes],
     close,
   });
   return {

@@ -2,6 +2,7 @@ import type { AddressInfo } from 'node:net';
 import type { Transport } from '@connectrpc/connect';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
+import { AccountChanges } from '@latchkey/kit/redis/account-changes';
 import { connectInBackground, createFailFastRedis, type Redis } from '@latchkey/kit/redis/redis';
 import { checkServing } from '@latchkey/kit/rpc/client/peer-readiness';
 import { Authenticator } from './authentication/authenticator.ts';
@@ -35,13 +36,14 @@ export type GatewayService = ReturnType<typeof createGatewayService>;
 export function createGatewayService(config: GatewayConfig, deps: GatewayDependencies) {
   const logger = deps.logger ?? createLogger('gateway', config.LOG_LEVEL);
   const redis = createFailFastRedis(config.REDIS_URL, logger, { name: 'latchkey-gateway' });
+  const changes = new AccountChanges(config.REDIS_URL, logger, 'latchkey-gateway-changes');
   const checkDependencies = deps.checkReady ?? (() => checkServices(deps));
   let isStopping = false;
   const checkReady = async () => {
     if (isStopping) throw new Error('the gateway is stopping');
     await checkDependencies();
   };
-  const options = { ...compose(config, deps, redis, logger), checkReady };
+  const options = { ...compose(config, deps, { redis, changes, logger }), checkReady };
   let server: Awaited<ReturnType<typeof createServer>> | undefined;
   return {
     name: 'gateway' as const,
@@ -51,7 +53,7 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
       return (server?.app.server.address() as AddressInfo | null)?.port ?? config.PORT;
     },
     async start(): Promise<void> {
-      await connectInBackground(redis);
+      await Promise.all([connectInBackground(redis), changes.start()]);
       server = await createServer(options);
       await server.app.listen({ host: config.HOST, port: config.PORT });
     },
@@ -59,6 +61,8 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
     stop(): Promise<void> {
       isStopping = true;
       return stopAll(
+        // Their responses would go on.
+        () => changes.stop(),
         () => server?.drain(),
         () => server?.app.close(),
         () => redis.disconnect(),
@@ -71,8 +75,7 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
 function compose(
   config: GatewayConfig,
   { identity, apps, files, filesData, cursorSecrets, connectionsMax }: GatewayDependencies,
-  redis: Redis,
-  logger: Logger,
+  { redis, changes, logger }: { readonly redis: Redis; readonly changes: AccountChanges; readonly logger: Logger },
 ): Omit<ServerOptions, 'checkReady'> {
   const clients = createClients(identity, apps, files);
   const authenticator = new Authenticator(clients);
@@ -90,6 +93,8 @@ function compose(
     oidcReturnUrl: config.OIDC_RETURN_URL,
     dashboardUrl: config.DASHBOARD === 'on' ? publicUrl.replace(/\/+$/, '') : undefined,
     cursors: new CursorSigner(cursorSecrets),
+    changes,
+    authenticator,
   });
   const gate = new Gate({ authenticator, limiter, limits, publicOrigin: new URL(publicUrl).origin });
   return { config, logger, gate, clients, routes, filesData, connectionsMax };

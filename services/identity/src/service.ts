@@ -1,8 +1,10 @@
 import type { Transport } from '@connectrpc/connect';
+import { publishChanges } from '@latchkey/audit/announce';
 import { auditRoute } from '@latchkey/audit/audit.rpc';
 import { createAuditSweeper } from '@latchkey/audit/sweeper';
 import { createDataService } from '@latchkey/kit/database/data-service';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
+import { createChangePublisher } from '@latchkey/kit/redis/account-changes';
 import { createSweeper } from '@latchkey/kit/sweeper/sweeper';
 import { createFindOwnedApplications } from './api-key/owned-applications.client.ts';
 import { createDeletionFollower } from './api-key/restriction.ts';
@@ -32,6 +34,8 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
   const { appsTransport, logger = createLogger('identity', config.LOG_LEVEL) } = deps;
   const { ctx, connect, close } = openContext(config, logger, deps);
   const { pool } = ctx;
+  const changes = createChangePublisher(config.REDIS_URL, logger, 'latchkey-identity-changes');
+  publishChanges(ctx.db, changes.publish);
   const deletions = createDeletionFollower(ctx, { redisUrl: config.REDIS_URL, appsTransport });
   const deleteApplications = createDeleteApplications(appsTransport);
   const mails = openMailQueue(config, ctx);
@@ -62,7 +66,7 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
     logger,
     routes: [...identityRoutes(ctx, appsCalls, mails), auditRoute(pool)],
     prepare: connect,
-    background: [deletions.worker, sweeper, accountSweeper, auditSweeper, ...(mails ? [mails] : [])],
+    background: [changes, deletions.worker, sweeper, accountSweeper, auditSweeper, ...(mails ? [mails] : [])],
     close,
   });
   return { name: 'identity' as const, ...service };

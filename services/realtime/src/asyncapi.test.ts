@@ -22,11 +22,11 @@ const exampleOf = (name: string) => messages[name].examples[0].payload;
 /** The frame that is sent for the example of a message. */
 function frameOf(name: string) {
   const { data, sequence } = exampleOf(name);
-  const snapshot = { ...data, lastSequence: Number(data.lastSequence) };
+  const snapshot = { ...data, lastSequence: Number(data.lastSequence), epoch: 'e1' };
   if (name === 'ready') return JSON.parse(encodeReady(snapshot, data.resumed));
-  if (name === 'keyExpiring') return JSON.parse(encodeKeyExpiring(newId(), new Date(data.expiresAt)));
+  if (name === 'keyExpiring') return JSON.parse(encodeKeyExpiring(newId(), 'e1', new Date(data.expiresAt)));
   const event = fromJson(ApplicationEventSchema, { [name]: data });
-  const logged = { id: newId(), sequence: Number(sequence), createdAt: new Date(), event };
+  const logged = { id: newId(), epoch: 'e1', sequence: Number(sequence), createdAt: new Date(), event };
   return JSON.parse(encodeEvent(data.applicationId ?? newId(), logged) ?? '');
 }
 

@@ -1,6 +1,6 @@
-import { LIVE_EVENTS, VERSION_SCHEMA } from '@latchkey/contract/live-events';
+import { LIVE_EVENT_TYPE_PREFIX, LIVE_EVENTS, VERSION_SCHEMA } from '@latchkey/contract/live-events';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
-import { CONNECTION_READY, KEY_EXPIRING, TYPE_PREFIX } from './frame/frame.ts';
+import { CONNECTION_READY, KEY_EXPIRING } from './frame/frame.ts';
 import { REALTIME_PATH } from './upgrade/upgrade-request.ts';
 
 const RECONNECT = 'Reconnect after a random delay, with `Last-Event-ID`.';
@@ -49,7 +49,7 @@ const REJECTIONS: ReadonlyArray<readonly [status: number, code: string, meaning:
 const DESCRIPTION = [
   '`GET /api/v1/realtime`, upgraded to a WebSocket.',
   '**Order.** `ready` comes first. Events follow in order of `sequence`, which grows by one per application, each at least once: drop events whose `sequence` is not greater than the last one you processed.',
-  '**Resuming.** Connect with `Last-Event-ID: <sequence>` or `?lastEventId=<sequence>` to receive what you missed, of the last 24 hours and 1,000 events. `ready` has `resumed: true` if all later events follow. Otherwise, and for an invalid, duplicate or future sequence, it has `resumed: false`, and its snapshot replaces all events up to `lastSequence`.',
+  '**Resuming.** Connect with `Last-Event-ID: <epoch>:<sequence>`, or `?lastEventId=<sequence>&epoch=<epoch>`, to receive what you missed, of the last 24 hours and 1,000 events. `ready` has `resumed: true` if all later events follow. Otherwise, and for another epoch and an invalid, duplicate or future sequence, it has `resumed: false`, and its snapshot replaces all events up to `lastSequence`.',
   '**What clients send.** Only the pongs that WebSocket libraries send. Text is ignored. A frame or message over 4096 bytes, a binary one, and more than 100 frames in 10 s, pings and pongs included, close the connection.',
   '**Heartbeat.** The service pings every 30 s, and drops a client that misses two pings.',
   '**Close codes**',
@@ -75,7 +75,13 @@ const ATTRIBUTES = {
   },
   time: { type: 'string', format: 'date-time', description: 'Time of the event, in UTC.' },
   datacontenttype: { type: 'string', const: 'application/json' },
+  epoch: {
+    type: 'string',
+    description: 'Epoch of the event log. It changes when the log may have lost events, as when a backup is restored.',
+  },
 };
+
+const LAST_EVENT_ID = '^([^:]+:)?(0|[1-9][0-9]*)$';
 
 const SEQUENCE = {
   type: 'string',
@@ -87,6 +93,7 @@ const EXAMPLE = {
   specversion: '1.0',
   source: '/applications/019a9e3c-52f0-7c41-b0f3-6d1a8e5f2b90',
   datacontenttype: 'application/json',
+  epoch: 'b1946ac92492d234',
 };
 
 interface Message {
@@ -158,7 +165,7 @@ const KEY_EXPIRING_MESSAGE = toMessage({
 });
 
 const events = Object.entries(LIVE_EVENTS).map(([name, event]) => {
-  const type = TYPE_PREFIX + ApplicationEventSchema.field[name as keyof typeof ApplicationEventSchema.field].name;
+  const type = LIVE_EVENT_TYPE_PREFIX + ApplicationEventSchema.field[name as keyof typeof ApplicationEventSchema.field].name;
   return [name, toMessage({ name, type, sequence: SEQUENCE, ...event })];
 });
 const messages: Readonly<Record<string, ReturnType<typeof toMessage>>> = {
@@ -203,7 +210,8 @@ export const asyncApiDocument = {
           query: {
             type: 'object',
             properties: {
-              lastEventId: { type: 'string', pattern: '^(0|[1-9][0-9]*)$', description: 'As the header `Last-Event-ID`.' },
+              lastEventId: { type: 'string', pattern: LAST_EVENT_ID, description: 'As the header `Last-Event-ID`.' },
+              epoch: { type: 'string', description: 'Epoch of `lastEventId`, if that has none.' },
             },
           },
           headers: {
@@ -211,8 +219,9 @@ export const asyncApiDocument = {
             properties: {
               'Last-Event-ID': {
                 type: 'string',
-                pattern: '^(0|[1-9][0-9]*)$',
-                description: '`sequence` of the last event that the client has processed. Later events follow `ready`.',
+                pattern: LAST_EVENT_ID,
+                description:
+                  '`<epoch>:<sequence>`, or `<sequence>`, of the last event that the client has processed. Later events follow `ready`.',
               },
               Authorization: { type: 'string', description: '`Bearer lk_sock_…`' },
               'Sec-WebSocket-Protocol': {

@@ -24,7 +24,8 @@ it('sends the snapshot first, then events in order, to every node, and closes wi
   const deleted = apps.log(application, { case: 'deleted', value: {} });
   // Out of order: the deletion comes last all the same.
   await relay.relay(application, paused, deleted, changed, resumed);
-  const common = { specversion: '1.0', source: `/applications/${application.id}`, datacontenttype: 'application/json' };
+  const source = `/applications/${application.id}`;
+  const common = { specversion: '1.0', source, datacontenttype: 'application/json', epoch: 'e1' };
   const data = {
     applicationId: application.id,
     name: 'Engine',
@@ -58,7 +59,7 @@ it('sends the snapshot first, then events in order, to every node, and closes wi
 
 /** Relays a rotation, as the apps service does: without a sequence. */
 async function relayRotation(redisUrl: string, { id: applicationId }: FakeApplication): Promise<void> {
-  const facts = { id: randomUUID(), applicationId, createdAt: new Date().toISOString() };
+  const facts = { id: randomUUID(), applicationId, epoch: 'e1', createdAt: new Date().toISOString() };
   const type = 'runtime_key_rotated';
   await startRelay(redisUrl).add(facts.id, type, { ...facts, type, sequence: null, data: { type: 'socketKey' } });
 }

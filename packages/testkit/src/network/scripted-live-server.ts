@@ -48,6 +48,7 @@ const frame = (type: string, data: object, more: object = {}) =>
     type,
     time: '2026-05-12T09:00:00.000Z',
     datacontenttype: 'application/json',
+    epoch: 'e1',
     ...more,
     data,
   });

@@ -3,6 +3,7 @@ import { ApplicationSettingsSchema } from '@latchkey/proto/latchkey/apps/v1/appl
 import { type Insertable, type Kysely, type Selectable, sql, type Updateable } from 'kysely';
 import type pg from 'pg';
 import type { ApplicationTable, AppsDatabase, SettingsRow } from '../db/schema.ts';
+import { EPOCH } from '../event/event.store.ts';
 import type { ReleaseWithArtifacts } from '../release/release.store.ts';
 import { createPreviousKeyRead } from '../runtime-key/previous-key.store.ts';
 import type { RuntimeKeyType } from '../runtime-key/vault.ts';
@@ -164,7 +165,8 @@ export async function selectLevels(db: Kysely<AppsDatabase>, accountId: string, 
 }
 
 /** The application behind a runtime key. */
-export type KeyHolderRow = SettingsRow & Pick<ApplicationRow, 'id' | 'account_id' | 'name' | 'last_sequence'>;
+export type KeyHolderRow = SettingsRow &
+  Pick<ApplicationRow, 'id' | 'account_id' | 'name' | 'last_sequence'> & { readonly epoch: string };
 
 /** A channel as updaters see it; null without published releases. */
 interface FeedRow {
@@ -178,11 +180,12 @@ interface FeedRow {
  * The most frequent reads of the service: settings, the application of a runtime key, and feeds.
  */
 export function createReads(pool: pg.Pool) {
+  const keyHolder = `id, account_id, name, last_sequence, ${SETTING_COLUMNS}, ${EPOCH}`;
   const byKey = (type: 'socket' | 'http') =>
     createSharedRead<KeyHolderRow>(pool, {
       name: `select-by-${type}-key`,
       key: { hash: 'bytea' },
-      select: `select id, account_id, name, last_sequence, ${SETTING_COLUMNS} from application where ${type}_key_hash = asked.hash`,
+      select: `select ${keyHolder} from application where ${type}_key_hash = asked.hash`,
     });
   const selectByKeyHash: Record<RuntimeKeyType, (hash: Buffer) => Promise<KeyHolderRow | undefined>> = {
     socketKey: byKey('socket'),
@@ -202,7 +205,7 @@ export function createReads(pool: pg.Pool) {
   const selectById: (id: string) => Promise<KeyHolderRow | undefined> = createSharedRead(pool, {
     name: 'select-by-id',
     key: { id: 'uuid' },
-    select: `select id, account_id, name, last_sequence, ${SETTING_COLUMNS} from application where id = asked.id`,
+    select: `select ${keyHolder} from application where id = asked.id`,
   });
   return { selectByKeyHash, selectById, selectPreviousKey: createPreviousKeyRead(pool), selectSettings, selectFeed };
 }

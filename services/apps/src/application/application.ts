@@ -9,7 +9,8 @@ import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import { logEvents } from '../event/event.ts';
 import * as store from './application.store.ts';
-import { type ApplicationRef, changeApplication, describeChange, recordChange } from './change-application.ts';
+import type { ApplicationRef } from './application-ref.ts';
+import { changeApplication, describeChange, recordChange } from './change-application.ts';
 import { parsePage, parsePageSize } from './page.ts';
 
 /**

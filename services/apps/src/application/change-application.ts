@@ -2,13 +2,13 @@ import type { Acting } from '@latchkey/audit/actor';
 import { type Changes, recordAudit } from '@latchkey/audit/record';
 import { runTransaction } from '@latchkey/audit/transaction';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
-import { parseId } from '@latchkey/kit/validation/id';
 import type { Kysely, Updateable } from 'kysely';
 import type { AppsContext } from '../context.ts';
 import type { ApplicationTable, AppsDatabase } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { type EventBody, logEvents, nextSequence } from '../event/event.ts';
 import { type ApplicationRow, lockApplication, updateApplication } from './application.store.ts';
+import { type ApplicationRef, parseRef } from './application-ref.ts';
 
 /**
  * Concurrent writes wait only for those of their account or application. No limit on the total
@@ -21,20 +21,6 @@ export const WRITES = {
   sizePerKey: 200,
   waitMs: DEADLINES_MS.queue,
 };
-
-/** Names an application of an account, as a caller sent it. */
-export interface ApplicationRef {
-  readonly accountId: string;
-  readonly applicationId: string;
-}
-
-/** The ids of a reference in canonical form. Throws `application_not_found` for other text. */
-export function parseRef(ref: ApplicationRef): ApplicationRef {
-  const accountId = parseId(ref.accountId);
-  const applicationId = parseId(ref.applicationId);
-  if (!accountId || !applicationId) throw errors.application_not_found();
-  return { accountId, applicationId };
-}
 
 /** Changes of applications, by their names in the audit log. */
 export type ApplicationAction =

@@ -5,7 +5,8 @@ import type { ReplaceLicenseLevelsRequest } from '@latchkey/proto/latchkey/apps/
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import * as store from './application.store.ts';
-import { type ApplicationRef, changeApplication, parseRef } from './change-application.ts';
+import { type ApplicationRef, parseRef } from './application-ref.ts';
+import { changeApplication } from './change-application.ts';
 import { checkMatch, etagOf } from './etag.ts';
 
 /** The license levels in the order they were given. Throws `application_not_found`. */

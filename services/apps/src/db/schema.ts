@@ -45,6 +45,12 @@ export interface PreviousRuntimeKeyTable {
   last_used_at: Date | null;
 }
 
+/** The one row about the event log. */
+export interface EventLogTable {
+  /** Changes when the log may have lost events that clients received. */
+  epoch: string;
+}
+
 /** A row of the event log. Rows outlive their application. */
 export interface ApplicationEventTable {
   id: string;
@@ -100,6 +106,7 @@ export interface AppsDatabase {
   application: ApplicationTable;
   previous_runtime_key: PreviousRuntimeKeyTable;
   application_event: ApplicationEventTable;
+  event_log: EventLogTable;
   release: ReleaseTable;
   release_artifact: ReleaseArtifactTable;
   release_feed: ReleaseFeedTable;

@@ -1,5 +1,6 @@
 import { type Insertable, type Kysely, type Selectable, sql } from 'kysely';
 import type pg from 'pg';
+import type { ApplicationRef } from '../application/application-ref.ts';
 import type { PageStart } from '../application/page.ts';
 import type { ApplicationEventTable, ApplicationTable, AppsDatabase } from '../db/schema.ts';
 
@@ -10,21 +11,61 @@ export async function insertEvents(
   await db.insertInto('application_event').values(rows).execute();
 }
 
+/** The epoch of the event log, as a column. */
+export const EPOCH = '(select epoch from event_log) as epoch';
+
 /** Named: every node with live connections runs it after each gap. */
 const SELECT_AFTER = {
   name: 'select-events-after',
-  text: `select id, sequence, type, data, created_at from application_event
+  text: `select id, sequence, type, data, created_at, ${EPOCH} from application_event
     where application_id = $1 and sequence > $2 order by sequence limit $3`,
 };
 
 type SequencedEvent = Selectable<ApplicationEventTable> & { readonly sequence: string };
+export type LoggedRow = Pick<SequencedEvent, 'id' | 'sequence' | 'type' | 'data' | 'created_at'> & { readonly epoch: string };
 
 export async function selectEventsAfter(pool: pg.Pool, applicationId: string, sequence: bigint, limit: number) {
-  const { rows } = await pool.query<Pick<SequencedEvent, 'id' | 'sequence' | 'type' | 'data' | 'created_at'>>({
-    ...SELECT_AFTER,
-    values: [applicationId, sequence, limit],
-  });
+  const { rows } = await pool.query<LoggedRow>({ ...SELECT_AFTER, values: [applicationId, sequence, limit] });
   return rows;
+}
+
+/** Named: clients that pull events run it all the time. */
+const SELECT_OWN_AFTER = {
+  name: 'select-own-events-after',
+  text: `select log.epoch, application.last_sequence, event.* from event_log log
+    left join application on application.id = $1 and application.account_id = $2
+    left join lateral (
+      select id, sequence, type, data, created_at from application_event
+      where application_id = $1 and account_id = $2 and sequence > case log.epoch when $3 then $4 else 0 end
+      order by sequence limit $5
+    ) event on true`,
+};
+
+/** An event, or nulls without one; `last_sequence` is null for a deleted application. */
+type PulledRow = { readonly epoch: string; readonly last_sequence: string | null } & (LoggedRow | { readonly id: null });
+
+/** Events after a position, in order. All retained ones, if the position is of another epoch. */
+export async function selectOwnEventsAfter(
+  pool: pg.Pool,
+  { accountId, applicationId }: ApplicationRef,
+  { epoch, sequence }: Position,
+  limit: number,
+): Promise<PulledRow[]> {
+  const values = [applicationId, accountId, epoch, sequence, limit];
+  return (await pool.query<PulledRow>({ ...SELECT_OWN_AFTER, values })).rows;
+}
+
+/** A place in the event log of an application. */
+export interface Position {
+  readonly epoch: string;
+  /** Of the last event before it; 0 for the beginning. */
+  readonly sequence: string;
+}
+
+/** Gives the event log another epoch, and returns it. */
+export async function changeEpoch(db: Pick<pg.Pool, 'query'>): Promise<string> {
+  const { rows } = await db.query<{ readonly epoch: string }>('update event_log set epoch = default returning epoch');
+  return (rows[0] as { readonly epoch: string }).epoch;
 }
 
 /** Deletions of all accounts in the event log, in order. */
@@ -45,13 +86,14 @@ export async function selectDeletions(
 const SELECT_LIVE_STATES = {
   name: 'select-live-states',
   // OFFSET 0 leaves the planner one way: an index look-up for each application.
-  text: `select id, last_sequence, socket_key_hash, previous.hash as previous_hash, expires_at from application
+  text: `select id, last_sequence, socket_key_hash, ${EPOCH}, previous.hash as previous_hash, expires_at from application
     left join lateral (
       select hash, expires_at from previous_runtime_key where application_id = id and type = 'socketKey' offset 0
     ) as previous on true where id = any($1::uuid[])`,
 };
 
 type LiveStateRow = Pick<Selectable<ApplicationTable>, 'id' | 'last_sequence' | 'socket_key_hash'> & {
+  readonly epoch: string;
   /** Null without a previous key. */
   readonly previous_hash: Buffer | null;
   readonly expires_at: Date | null;

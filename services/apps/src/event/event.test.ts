@@ -4,6 +4,7 @@ import { refusalOf } from '@latchkey/testkit/refusal';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { eventsOf, insertVersionChanges, rowOf } from '../testing/rows.ts';
 import { type OwnedRef, range, useTestApps } from '../testing/test-apps.ts';
+import { changeEpoch } from './event.store.ts';
 
 const apps = useTestApps();
 
@@ -171,5 +172,51 @@ describe('live states', () => {
   it('are given for 1,000 ids at most', async () => {
     expect(await statesOf(...Array(1_000).fill('x'))).toEqual([]);
     expect(await refusalOf(statesOf(...Array(1_001).fill('x')))).toMatchObject(PAGE_INVALID);
+  });
+});
+
+describe('events that an owner pulls', () => {
+  const pull = async (ref: OwnedRef, after?: { epoch: string; sequence: bigint }, pageSize = 0) => {
+    const { events, next, gap } = await apps.client.pullApplicationEvents({ ...ref, after, pageSize });
+    const position = next as NonNullable<typeof next>;
+    return { sequences: events.map(({ sequence }) => Number(sequence)), next: position, gap };
+  };
+
+  it('follow the position, in pages, to the deletion of the application', async () => {
+    const ref = await apps.createOwned();
+    const { next: first, ...none } = await pull(ref);
+    expect(none).toEqual({ sequences: [], gap: false });
+    for (const version of ['2.0', '3.0', '4.0']) await apps.set(ref, 'version', version);
+    const page = await pull(ref, first, 2);
+    expect(page).toMatchObject({ sequences: [1, 2], gap: false, next: { sequence: 2n } });
+    expect(await pull(ref, page.next)).toMatchObject({ sequences: [3], gap: false, next: { sequence: 3n } });
+    await apps.client.deleteApplication(ref);
+    const end = await pull(ref, { ...first, sequence: 3n });
+    expect(end).toMatchObject({ sequences: [4], gap: false });
+    expect(await refusalOf(pull(ref, end.next))).toMatchObject({ reason: 'application_not_found' });
+  });
+
+  it('have a gap where the log was trimmed, is behind the position, or has another epoch', async () => {
+    const ref = await apps.createOwned();
+    for (const version of ['2.0', '3.0', '4.0']) await apps.set(ref, 'version', version);
+    const { next: at3 } = await pull(ref);
+    await apps.db.query('delete from application_event where application_id = $1 and sequence < 3', [ref.applicationId]);
+    expect(await pull(ref, { ...at3, sequence: 1n })).toMatchObject({ sequences: [3], gap: true });
+    expect(await pull(ref, { ...at3, sequence: 2n })).toMatchObject({ sequences: [3], gap: false });
+    expect(await pull(ref, { ...at3, sequence: 9n })).toMatchObject({ sequences: [], gap: true, next: at3 });
+    expect(await pull(ref)).toMatchObject({ sequences: [3], gap: false });
+    await apps.db.query('delete from application_event where application_id = $1', [ref.applicationId]);
+    expect(await pull(ref, { ...at3, sequence: 2n })).toMatchObject({ sequences: [], gap: true, next: at3 });
+    const epoch = await changeEpoch(apps.db);
+    expect(await pull(ref, at3)).toMatchObject({ sequences: [], gap: true, next: { epoch, sequence: 3n } });
+    await apps.set(ref, 'version', '5.0');
+    expect(await pull(ref, at3)).toMatchObject({ sequences: [4], gap: true, next: { epoch, sequence: 4n } });
+  });
+
+  it('are not those of another account', async () => {
+    const [ref, { accountId }] = await Promise.all([apps.createOwned(), apps.createOwned()]);
+    await apps.set(ref, 'version', '2.0');
+    expect(await refusalOf(pull({ ...ref, accountId }))).toMatchObject({ reason: 'application_not_found' });
+    expect(await refusalOf(pull({ ...ref, applicationId: 'x' }))).toMatchObject({ reason: 'application_not_found' });
   });
 });

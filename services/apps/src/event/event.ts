@@ -5,12 +5,21 @@ import { newId, parseId } from '@latchkey/kit/validation/id';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import type { Kysely } from 'kysely';
 import type { ApplicationRow } from '../application/application.store.ts';
+import { type ApplicationRef, parseRef } from '../application/application-ref.ts';
 import { parsePage, parsePageSize } from '../application/page.ts';
 import type { AppsContext } from '../context.ts';
 import type { AppsDatabase } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { fingerprintOf } from '../runtime-key/vault.ts';
-import { insertEvents, selectDeletions, selectEventsAfter, selectLiveStates } from './event.store.ts';
+import {
+  insertEvents,
+  type LoggedRow,
+  type Position,
+  selectDeletions,
+  selectEventsAfter,
+  selectLiveStates,
+  selectOwnEventsAfter,
+} from './event.store.ts';
 
 export type EventBody = Exclude<NonNullable<MessageInitShape<typeof ApplicationEventSchema>['event']>, { case: undefined }>;
 
@@ -60,13 +69,37 @@ export async function listEvents(
 ) {
   const limit = parsePageSize(request.pageSize);
   const applicationId = parseId(request.applicationId);
-  if (!applicationId) return [];
+  if (!applicationId) return { epoch: '', events: [] };
   const rows = await selectEventsAfter(ctx.pool, applicationId, request.afterSequence, limit);
-  return rows.map(({ id, sequence, created_at, type, data }) => {
-    // Ignores fields that a later release has added.
-    const event = fromJson(ApplicationEventSchema, { [type]: data as JsonValue }, { ignoreUnknownFields: true });
-    return { id, sequence: BigInt(sequence), createdAt: created_at, event };
-  });
+  return { epoch: rows[0]?.epoch ?? '', events: rows.map(toEvent) };
+}
+
+function toEvent({ id, sequence, created_at, type, data }: Omit<LoggedRow, 'epoch'>) {
+  // Ignores fields that a later release has added.
+  const event = fromJson(ApplicationEventSchema, { [type]: data as JsonValue }, { ignoreUnknownFields: true });
+  return { id, sequence: BigInt(sequence), createdAt: created_at, event };
+}
+
+/**
+ * The next events of an application after a position, for its owner; also those of a deleted one.
+ *
+ * @param position undefined for the beginning of the log
+ * @returns `next` is the position after them. `gap` is true if events between the position and the
+ *   first of them are gone, or the position is of another epoch
+ * @throws `application_not_found` if the account has neither the application nor events of it
+ */
+export async function pullEvents(ctx: AppsContext, ref: ApplicationRef, position: Position | undefined, pageSize: number) {
+  const limit = parsePageSize(pageSize);
+  const rows = await selectOwnEventsAfter(ctx.pool, parseRef(ref), position ?? { epoch: '', sequence: '0' }, limit);
+  const [{ epoch, last_sequence }] = rows as [(typeof rows)[number]];
+  const events = rows.flatMap((row) => (row.id === null ? [] : [toEvent(row)]));
+  if (last_sequence === null && events.length === 0) throw errors.application_not_found();
+  const last = BigInt(last_sequence ?? 0);
+  const sequence = events.at(-1)?.sequence ?? last;
+  const after = BigInt(position?.sequence ?? 0);
+  const isContinuous = events[0] ? events[0].sequence === after + 1n : last === after;
+  const gap = position !== undefined && !(position.epoch === epoch && isContinuous);
+  return { events, next: { epoch, sequence }, gap };
 }
 
 /** Largest time of PostgreSQL and of page tokens, in milliseconds. */
@@ -111,6 +144,7 @@ export async function getLiveStates(ctx: AppsContext, texts: readonly string[]) 
   const now = ctx.clock();
   return rows.map((row) => ({
     applicationId: row.id,
+    epoch: row.epoch,
     lastSequence: BigInt(row.last_sequence),
     socketKeyFingerprint: fingerprintOf(row.socket_key_hash),
     previousSocketKey:

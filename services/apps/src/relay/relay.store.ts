@@ -1,13 +1,14 @@
 import { type Kysely, type Selectable, sql } from 'kysely';
 import type { ApplicationEventTable, AppsDatabase } from '../db/schema.ts';
 
-export type EventRow = Omit<Selectable<ApplicationEventTable>, 'delivered_at'>;
+export type EventRow = Omit<Selectable<ApplicationEventTable>, 'delivered_at'> & { readonly epoch: string };
 
 /** Locks the oldest undelivered events that no other relay has locked. */
 export async function lockUndelivered(tx: Kysely<AppsDatabase>, limit: number): Promise<EventRow[]> {
   return tx
     .selectFrom('application_event')
     .select(['id', 'application_id', 'account_id', 'sequence', 'type', 'data', 'created_at', 'call_origin'])
+    .select((eb) => eb.selectFrom('event_log').select('epoch').$asScalar().$notNull().as('epoch'))
     .where('delivered_at', 'is', null)
     .orderBy('id')
     .limit(limit)

@@ -54,8 +54,9 @@ describe('the relay', () => {
     await setText('version', '2.0');
     await client.rotateRuntimeKey({ ...ref, type: 1 });
     await client.deleteApplication(ref);
+    const { epoch } = (await apps.db.query('select epoch from event_log')).rows[0];
     const jobs = (await eventsOf(apps.db, ref)).map(({ id, type, sequence, data, created_at }) => {
-      return { id, name: type, data: { ...ref, id, type, sequence, data, createdAt: created_at.toISOString() } };
+      return { id, name: type, data: { ...ref, id, type, epoch, sequence, data, createdAt: created_at.toISOString() } };
     });
     const types = ApplicationEventSchema.fields.map(({ name }) => name);
     expect(jobs.map(({ name }) => name).toSorted()).toEqual(types.toSorted());

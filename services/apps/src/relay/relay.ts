@@ -84,6 +84,7 @@ function toJob(row: EventRow): QueueJob {
       applicationId: row.application_id,
       accountId: row.account_id,
       type: row.type,
+      epoch: row.epoch,
       sequence: row.sequence,
       data: row.data,
       createdAt: row.created_at.toISOString(),

@@ -1,7 +1,8 @@
 import type { Acting } from '@latchkey/audit/actor';
 import { SIGNING_KEY, SIGNING_KEY_RULE, SIGNING_KEYS_MAX } from '@latchkey/contract/release';
 import type { UpdateReleaseSettingsRequest } from '@latchkey/proto/latchkey/apps/v1/release_pb';
-import { type ApplicationRef, changeApplication, parseRef } from '../application/change-application.ts';
+import { type ApplicationRef, parseRef } from '../application/application-ref.ts';
+import { changeApplication } from '../application/change-application.ts';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import { type ReleaseSettings, selectReleaseSettings } from './release-settings.store.ts';

@@ -7,13 +7,8 @@ import {
   ApplicationStatus,
   type UpdateApplicationSettingRequest,
 } from '@latchkey/proto/latchkey/apps/v1/application_pb';
-import {
-  type ApplicationAction,
-  type ApplicationChange,
-  type ApplicationRef,
-  changeApplication,
-  parseRef,
-} from '../application/change-application.ts';
+import { type ApplicationRef, parseRef } from '../application/application-ref.ts';
+import { type ApplicationAction, type ApplicationChange, changeApplication } from '../application/change-application.ts';
 import { checkMatch } from '../application/etag.ts';
 import type { AppsContext } from '../context.ts';
 import type { SettingsRow } from '../db/schema.ts';

@@ -55,7 +55,7 @@ function successResponses(route: Route, schemas: SchemaCollection): Record<strin
   if (bytesResponse)
     return {
       200: { description: 'Success.', content: { [bytesResponse]: { schema: BYTES } } },
-      304: { description: 'The entity is the one that `If-None-Match` names.' },
+      ...(bytesResponse !== 'text/event-stream' && { 304: { description: 'The entity is the one that `If-None-Match` names.' } }),
     };
   const location = { Location: { description: 'Where the browser goes next.', schema: { type: 'string', format: 'uri' } } };
   const redirect = redirects && { 302: { description: redirects.when, headers: location } };

@@ -8,7 +8,9 @@ import { applicationRoutes } from './applications.ts';
 import { auditLogRoutes } from './audit-log.ts';
 import { authRoutes } from './auth.ts';
 import { avatarRoutes } from './avatar.ts';
+import { changeRoutes } from './changes.ts';
 import { emailRoutes } from './email.ts';
+import { eventRoutes } from './events.ts';
 import { fileRoutes } from './files.ts';
 import { licenseLevelRoutes } from './license-levels.ts';
 import { oidcRoutes } from './oidc.ts';
@@ -28,6 +30,7 @@ const ROUTES: ReadonlyArray<readonly [Tag, (context: RouteContext) => Array<Omit
   ['Applications', applicationListRoutes],
   ['Application settings', applicationSettingRoutes],
   ['Application settings', runtimeKeyRoutes],
+  ['Applications', eventRoutes],
   ['License levels', licenseLevelRoutes],
   ['API keys', apiKeyRoutes],
   ['Accounts', authRoutes],
@@ -38,6 +41,7 @@ const ROUTES: ReadonlyArray<readonly [Tag, (context: RouteContext) => Array<Omit
   ['Accounts', oidcRoutes],
   ['Accounts', oidcLinkRoutes],
   ['Accounts', accountRoutes],
+  ['Accounts', changeRoutes],
   ['Files', fileRoutes],
   ['Accounts', accountLimitsRoutes],
   ['Accounts', auditLogRoutes],

@@ -1,8 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import type { DescMessage, DescMethod } from '@bufbuild/protobuf';
 import type { Scope } from '@latchkey/contract/scopes';
+import type { AccountChanges } from '@latchkey/kit/redis/account-changes';
 import type { FastifyReply } from 'fastify';
 import type { z } from 'zod';
+import type { Authenticator } from '../authentication/authenticator.ts';
 import type { Cookies } from '../authentication/cookies.ts';
 import type { Principal } from '../authentication/credential.ts';
 import type { SignInFailures } from '../authentication/sign-in-failures.ts';
@@ -26,6 +28,8 @@ export interface RouteContext {
   /** Base URL of the dashboard; undefined if it is off. */
   readonly dashboardUrl: string | undefined;
   readonly cursors: CursorSigner;
+  readonly changes: AccountChanges;
+  readonly authenticator: Authenticator;
 }
 
 export const TAGS = {

@@ -12,7 +12,7 @@ export interface KeyHolder extends Snapshot {
 }
 
 /** State that the clients of an application should have received. */
-export interface LiveState extends Pick<KeyHolder, 'lastSequence' | 'keyFingerprint'> {
+export interface LiveState extends Pick<KeyHolder, 'lastSequence' | 'keyFingerprint' | 'epoch'> {
   /** The socket key before a rotation whose overlap has not ended. */
   readonly previousKey: { readonly fingerprint: string; readonly expiresAt: Date } | undefined;
 }
@@ -33,18 +33,18 @@ export function createAppsClient(transport: Transport) {
     /** Throws a ConnectError with `runtime_key_invalid` for a key that opens nothing. */
     async lookUp(socketKey: string, requestId: string): Promise<KeyHolder> {
       const found = await client.lookUpApplication({ key: { case: 'socketKey', value: socketKey } }, callFor(requestId));
-      const { applicationId, name, settings, lastSequence, keyFingerprint } = found;
+      const { applicationId, name, settings, lastSequence, keyFingerprint, epoch } = found;
       const status = settings?.status === ApplicationStatus.PAUSED ? 'paused' : 'online';
       const version = settings?.version ?? '';
-      return { applicationId, name, status, version, lastSequence: Number(lastSequence), keyFingerprint };
+      return { applicationId, name, status, version, lastSequence: Number(lastSequence), epoch, keyFingerprint };
     },
     /** A page of events after a sequence; they begin later where the log was trimmed. */
     async listFrames(applicationId: string, afterSequence: number, requestId?: string): Promise<Frame[]> {
       const request = { applicationId, afterSequence: BigInt(afterSequence), pageSize: PAGE_EVENTS };
-      const { events } = await client.listApplicationEvents(request, callFor(requestId));
+      const { epoch, events } = await client.listApplicationEvents(request, callFor(requestId));
       return events.flatMap(({ id, sequence, createdAt, event }) =>
         createdAt && event
-          ? [frameOf(applicationId, { id, sequence: Number(sequence), createdAt: timestampDate(createdAt), event })]
+          ? [frameOf(applicationId, { id, epoch, sequence: Number(sequence), createdAt: timestampDate(createdAt), event })]
           : [],
       );
     },
@@ -55,6 +55,7 @@ export function createAppsClient(transport: Transport) {
           applicationId,
           {
             lastSequence: Number(lastSequence),
+            epoch: state.epoch,
             keyFingerprint: state.socketKeyFingerprint,
             previousKey: state.previousSocketKeyExpiresAt && {
               fingerprint: state.previousSocketKeyFingerprint,

@@ -26,6 +26,7 @@ const relayedEvent = z.object({
     .regex(/^[1-9]\d*$/)
     .transform(Number)
     .nullable(),
+  epoch: z.string(),
   data: z.json(),
   createdAt: z.iso.datetime().transform((text) => new Date(text)),
 });
@@ -77,9 +78,17 @@ export function createFanOut(options: {
 }
 
 /** Message of an event: its frame, a request to reconcile, or none. */
-function textFor({ id, applicationId, type, sequence, data, createdAt }: z.output<typeof relayedEvent>): string | undefined {
+function textFor({
+  id,
+  applicationId,
+  type,
+  epoch,
+  sequence,
+  data,
+  createdAt,
+}: z.output<typeof relayedEvent>): string | undefined {
   const event = fromJson(ApplicationEventSchema, { [type]: data as JsonValue }, { ignoreUnknownFields: true });
   if (event.event.case === 'runtimeKeyRotated') return event.event.value.type === 'socketKey' ? RECONCILE : undefined;
   if (sequence === null) return undefined;
-  return encodeEvent(applicationId, { id, sequence, createdAt, event }) ?? RECONCILE;
+  return encodeEvent(applicationId, { id, epoch, sequence, createdAt, event }) ?? RECONCILE;
 }

@@ -1,10 +1,12 @@
 import { type JsonObject, type MessageShape, toJson } from '@bufbuild/protobuf';
+import { LIVE_EVENT_TYPE_PREFIX, sourceOf, toCloudEvent } from '@latchkey/contract/live-events';
 import { newId } from '@latchkey/kit/validation/id';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { z } from 'zod';
 
 /** An event as it is sent to every socket, serialised once. */
 export interface Frame {
+  readonly epoch: string;
   readonly sequence: number;
   /** A CloudEvent in JSON; empty, and not sent, for an event type of a later release. */
   readonly bytes: Buffer;
@@ -16,6 +18,8 @@ export interface Frame {
 
 export interface LiveEvent {
   readonly id: string;
+  /** Epoch of the event log. */
+  readonly epoch: string;
   readonly sequence: number;
   readonly createdAt: Date;
   readonly event: MessageShape<typeof ApplicationEventSchema>;
@@ -23,34 +27,25 @@ export interface LiveEvent {
 
 export const CONNECTION_READY = 'latchkey.connection.ready';
 export const KEY_EXPIRING = 'latchkey.connection.key_expiring';
-export const TYPE_PREFIX = 'latchkey.application.';
-const LAST_TYPE = `${TYPE_PREFIX}deleted`;
-
-const sourceOf = (applicationId: string) => `/applications/${applicationId}`;
+const LAST_TYPE = `${LIVE_EVENT_TYPE_PREFIX}deleted`;
 
 /**
  * The CloudEvent of an event, with `type` and `data` from the protocol's oneof; undefined for an
  * event type of a later release.
  */
-export function encodeEvent(applicationId: string, { id, sequence, createdAt, event }: LiveEvent): string | undefined {
+export function encodeEvent(applicationId: string, { id, epoch, sequence, createdAt, event }: LiveEvent): string | undefined {
   const { case: name } = event.event;
   if (name === undefined) return undefined;
   const json = toJson(ApplicationEventSchema, event) as Record<string, JsonObject>;
-  return JSON.stringify({
-    specversion: '1.0',
-    id,
-    source: sourceOf(applicationId),
-    type: TYPE_PREFIX + ApplicationEventSchema.field[name].name,
-    time: createdAt.toISOString(),
-    datacontenttype: 'application/json',
-    sequence: String(sequence),
-    data: json[name],
-  });
+  const type = LIVE_EVENT_TYPE_PREFIX + ApplicationEventSchema.field[name].name;
+  const facts = { id, type, time: createdAt.toISOString(), epoch, sequence: String(sequence), data: json[name] ?? {} };
+  return JSON.stringify(toCloudEvent(applicationId, facts));
 }
 
 export function frameOf(applicationId: string, event: LiveEvent): Frame {
   const text = encodeEvent(applicationId, event) ?? '';
   return {
+    epoch: event.epoch,
     sequence: event.sequence,
     bytes: Buffer.from(text),
     isLast: event.event.event.case === 'deleted',
@@ -63,7 +58,8 @@ const frameFields = z.object({
   specversion: z.literal('1.0'),
   id: z.uuid(),
   source: z.string(),
-  type: z.string().startsWith(TYPE_PREFIX),
+  type: z.string().startsWith(LIVE_EVENT_TYPE_PREFIX),
+  epoch: z.string(),
   time: z.iso.datetime().transform((text) => Date.parse(text)),
   sequence: z.string().regex(SEQUENCE).transform(Number),
   data: z.looseObject({}),
@@ -73,8 +69,8 @@ const frameFields = z.object({
 export function readFrame(applicationId: string, text: string): Frame | undefined {
   const result = frameFields.safeParse(parseJson(text));
   if (!result.success || result.data.source !== sourceOf(applicationId)) return undefined;
-  const { sequence, type, time } = result.data;
-  return { sequence, bytes: Buffer.from(text), isLast: type === LAST_TYPE, at: time };
+  const { epoch, sequence, type, time } = result.data;
+  return { epoch, sequence, bytes: Buffer.from(text), isLast: type === LAST_TYPE, at: time };
 }
 
 function parseJson(text: string): unknown {
@@ -92,20 +88,21 @@ export interface Snapshot {
   readonly status: 'online' | 'paused';
   readonly version: string;
   readonly lastSequence: number;
+  /** Epoch of the event log that the sequence belongs to. */
+  readonly epoch: string;
 }
 
-export function encodeReady({ lastSequence, ...snapshot }: Snapshot, resumed: boolean): string {
-  return encodeOwn(CONNECTION_READY, snapshot.applicationId, { ...snapshot, lastSequence: String(lastSequence), resumed });
+export function encodeReady({ lastSequence, epoch, ...snapshot }: Snapshot, resumed: boolean): string {
+  const data = { ...snapshot, lastSequence: String(lastSequence), resumed };
+  return encodeOwn(CONNECTION_READY, snapshot.applicationId, epoch, data);
 }
 
 /** Frame for a socket whose key was rotated with an overlap. */
-export function encodeKeyExpiring(applicationId: string, expiresAt: Date): string {
-  return encodeOwn(KEY_EXPIRING, applicationId, { expiresAt: expiresAt.toISOString() });
+export function encodeKeyExpiring(applicationId: string, epoch: string, expiresAt: Date): string {
+  return encodeOwn(KEY_EXPIRING, applicationId, epoch, { expiresAt: expiresAt.toISOString() });
 }
 
 /** A CloudEvent of a connection, which is not in the event log and has no sequence. */
-function encodeOwn(type: string, applicationId: string, data: object): string {
-  const time = new Date().toISOString();
-  const source = sourceOf(applicationId);
-  return JSON.stringify({ specversion: '1.0', id: newId(), source, type, time, datacontenttype: 'application/json', data });
+function encodeOwn(type: string, applicationId: string, epoch: string, data: object): string {
+  return JSON.stringify(toCloudEvent(applicationId, { id: newId(), type, time: new Date().toISOString(), epoch, data }));
 }

@@ -12,11 +12,13 @@ const SLICE_SOCKETS = 50;
 export const REPLAY_FRAMES_MAX = 100;
 
 /** An application as it was when a socket key was verified. */
-export type HubApplication = Pick<KeyHolder, 'applicationId' | 'lastSequence' | 'keyFingerprint'>;
+export type HubApplication = Pick<KeyHolder, 'applicationId' | 'lastSequence' | 'keyFingerprint' | 'epoch'>;
 
 /** The sockets of one application on this node, and its last events. */
 export class Hub implements FrameSource {
   readonly applicationId: string;
+  /** Epoch of all its frames. After a change of the epoch, another hub takes over. */
+  readonly epoch: string;
   readonly sockets = new Set<LiveSocket>();
   /** Of the socket key that is valid, as far as this node knows. */
   keyFingerprint: string;
@@ -32,8 +34,9 @@ export class Hub implements FrameSource {
   /** Time of the oldest event that was not broadcast yet. */
   #pendingSince: number | undefined;
 
-  constructor({ applicationId, lastSequence, keyFingerprint }: HubApplication, log: Pick<EventLog, 'readForClient'>) {
+  constructor({ applicationId, lastSequence, keyFingerprint, epoch }: HubApplication, log: Pick<EventLog, 'readForClient'>) {
     this.applicationId = applicationId;
+    this.epoch = epoch;
     this.keyFingerprint = keyFingerprint;
     this.cursor = lastSequence;
     this.#log = log;
@@ -54,8 +57,11 @@ export class Hub implements FrameSource {
     return this.#log.readForClient({ applicationId, afterSequence, lastSequence, requestId });
   }
 
-  /** Broadcasts the next frame; false where there is a gap before it. Ignores duplicates. */
+  /**
+   * Broadcasts the next frame; false for one of another epoch, or after a gap. Ignores duplicates.
+   */
   accept(frame: Frame): boolean {
+    if (frame.epoch !== this.epoch) return false;
     if (frame.sequence <= this.cursor) return true;
     if (frame.sequence !== this.cursor + 1) return false;
     // After skipTo, the frames before the gap are useless.

@@ -17,6 +17,12 @@ export interface HubsOptions {
   readonly logger: Logger;
 }
 
+/** The last event that a client knows. Without an epoch, it is taken as one of the current. */
+export interface LastEvent {
+  readonly epoch: string | undefined;
+  readonly sequence: number;
+}
+
 /** The position of a new socket in the events of its application. */
 export interface Start {
   /** True if the client receives all that it missed. */
@@ -39,15 +45,17 @@ export class Hubs {
     this.#reconciler = new Reconciler({ apps, log: this.#log, logger, closeHub: (hub) => this.#close(hub) });
   }
 
-  /** Resumes after `lastEventId` where all later events are stored, else at the snapshot. */
-  async planStart(application: HubApplication, lastEventId: number | undefined, requestId: string): Promise<Start> {
-    const { applicationId, lastSequence } = application;
+  /** Resumes after the last event where all later ones are stored, else at the snapshot. */
+  async planStart(application: HubApplication, lastEvent: LastEvent | undefined, requestId: string): Promise<Start> {
+    const { applicationId, lastSequence, epoch } = application;
     const atSnapshot = { resumed: false, position: lastSequence, frames: [] };
-    if (lastEventId === undefined || lastEventId > lastSequence) return atSnapshot;
-    const resumed = { resumed: true, position: lastEventId, frames: [] };
-    if (lastEventId === lastSequence || this.#hubs.get(applicationId)?.frameAfter(lastEventId)) return resumed;
-    const frames = await this.#log.readForClient({ applicationId, afterSequence: lastEventId, lastSequence, requestId });
-    return frames[0]?.sequence === lastEventId + 1 ? { ...resumed, frames } : atSnapshot;
+    if (!lastEvent || lastEvent.sequence > lastSequence || (lastEvent.epoch ?? epoch) !== epoch) return atSnapshot;
+    const { sequence: position } = lastEvent;
+    const resumed = { resumed: true, position, frames: [] };
+    if (position === lastSequence || this.#hubs.get(applicationId)?.frameAfter(position)?.epoch === epoch) return resumed;
+    const frames = await this.#log.readForClient({ applicationId, afterSequence: position, lastSequence, requestId });
+    const [first] = frames;
+    return first?.sequence === position + 1 && first.epoch === epoch ? { ...resumed, frames } : atSnapshot;
   }
 
   /** Adds a socket to its application's hub, which is opened for the first one. */
@@ -59,9 +67,10 @@ export class Hubs {
       hub.sockets.delete(socket);
       if (hub.sockets.size === 0) this.#close(hub);
     });
-    // The hub's key or the socket's may be the older one, and the socket may have missed an event
-    // that was broadcast before it joined.
-    if (hub.keyFingerprint !== application.keyFingerprint || hub.cursor > application.lastSequence) {
+    // The hub's key or epoch, or the socket's, may be the older one, and the socket may have missed
+    // an event that was broadcast before it joined.
+    const { keyFingerprint, epoch, lastSequence } = application;
+    if (hub.keyFingerprint !== keyFingerprint || hub.epoch !== epoch || hub.cursor > lastSequence) {
       void this.#reconciler.reconcile([hub]);
     }
     return socket;

@@ -214,6 +214,29 @@ describe('an event log that was restored from a backup', () => {
     const back = node.connect(application.socketKey, { lastEventId: '5' });
     expect((await back.ready()).data).toMatchObject({ lastSequence: '2', resumed: false });
   });
+
+  it('tells 50 clients that reconnect, also where it has other events under the same numbers', async () => {
+    const [node, { publish, broadcast }] = [await startNode(apps, redisUrl), publisher()];
+    const clients = await Promise.all(range(1, 50).map(() => node.open(application)));
+    await broadcast(application, ...apps.logVersions(application, 5));
+    const lost = apps.logVersion(application);
+    for (const client of clients) await receives(client, range(1, 5));
+    application.events.splice(2);
+    application.lastSequence = 2;
+    apps.epoch = 'e2';
+    apps.logVersions(application, 5);
+    for (const client of clients) expect((await client.closed).code).toBe(1001);
+    const back = clients.map(() => node.connect(application.socketKey, { lastEventId: 'e1:5' }));
+    for (const client of back) expect(await client.ready()).toMatchObject({ epoch: 'e2', data: { resumed: false } });
+    // A job of the old log that is published late.
+    await publish(application, textOf(application, lost));
+    await broadcast(application, apps.logVersion(application));
+    for (const client of back) {
+      await eventually(() => expect(client.sequences().at(-1) ?? Number(client.frames[0]?.data.lastSequence)).toBe(8));
+      expect(client.frames.every(({ epoch }) => epoch === 'e2')).toBe(true);
+    }
+    for (const client of clients) expect(client.sequences()).toEqual(range(1, 5));
+  });
 });
 
 describe('applications without sockets', () => {

@@ -76,7 +76,8 @@ export class Reconciler {
       limit(async () => {
         try {
           const state = states.get(hub.applicationId);
-          if (state && state.lastSequence < (cursors[i] ?? 0)) await this.#disconnect(hub);
+          const isOther = state && (state.epoch !== hub.epoch || state.lastSequence < (cursors[i] ?? 0));
+          if (isOther) await this.#disconnect(hub);
           else await this.#repair(hub, state, startedAt);
           this.#failed.delete(hub);
         } catch (err) {
@@ -116,7 +117,7 @@ export class Reconciler {
     await hub.each((socket) => {
       if (socket.keyFingerprint === state.keyFingerprint) return;
       if (socket.keyFingerprint === previousKey?.fingerprint)
-        return socket.expireKey(previousKey.expiresAt, encodeKeyExpiring(hub.applicationId, previousKey.expiresAt));
+        return socket.expireKey(previousKey.expiresAt, encodeKeyExpiring(hub.applicationId, hub.epoch, previousKey.expiresAt));
       // The key of a socket opened after the call may be newer than its response, or older.
       if (socket.verifiedAt >= startedAt) isUncertain = true;
       else socket.close(CLOSE.keyRotated);
@@ -135,6 +136,8 @@ export class Reconciler {
         if (Number.isFinite(lastSequence)) hub.skipTo(lastSequence);
         return;
       }
+      // The log was replaced after the comparison: the next one disconnects the clients.
+      if (first.epoch !== hub.epoch) return void this.reconcile([hub]);
       if (first.sequence > hub.cursor + 1) hub.skipTo(first.sequence - 1);
       for (const frame of frames) hub.accept(frame);
     }

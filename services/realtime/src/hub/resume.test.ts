@@ -70,6 +70,25 @@ describe('a reconnecting client', () => {
     expect(apps.listedFor).toEqual(['resuming-1', 'resuming-1', 'resuming-1']);
   });
 
+  it.each([
+    ['e1:3', '', true],
+    ['3', '?epoch=e1', true],
+    ['3', '', true],
+    ['e0:3', '', false],
+    ['e0:3', '?epoch=e1', false],
+    ['3', '?epoch=e0', false],
+    ['3', '?epoch=', false],
+    [':3', '', false],
+    ['e1:', '', false],
+    ['e1:e1:3', '', false],
+  ])('resumes in the epoch of the log only: %s%s', async (lastEventId, query, resumed) => {
+    apps.logVersions(application, 5);
+    const client = node.connect(application.socketKey, { lastEventId, query });
+    expect(await client.ready()).toMatchObject({ epoch: 'e1', data: { resumed } });
+    await eventually(() => expect(client.sequences()).toEqual(resumed ? [4, 5] : []));
+    expect(client.frames.every(({ epoch }) => epoch === 'e1')).toBe(true);
+  });
+
   it('receives all while further events are committed and broadcast', async () => {
     apps.logVersions(application, 1_100);
     const client = node.connect(application.socketKey, { lastEventId: '0' });

@@ -19,6 +19,7 @@ const PING_INTERVAL_MS = 30_000;
 const UNREAD_MS_MAX = 10_000;
 
 const frame = (sequence: number): Frame => ({
+  epoch: 'e1',
   sequence,
   bytes: Buffer.from(`${sequence} `.padEnd(FRAME_BYTES, 'x')),
   isLast: false,
@@ -28,14 +29,14 @@ const frame = (sequence: number): Frame => ({
 async function startHub(logged = 0) {
   const readForClient = async ({ afterSequence: after }: LogRequest) =>
     range(after + 1, Math.min(after + 500, hub.cursor)).map(frame);
-  const hub: Hub = new Hub({ applicationId: 'a', lastSequence: logged, keyFingerprint: 'k' }, { readForClient });
+  const hub: Hub = new Hub({ applicationId: 'a', lastSequence: logged, epoch: 'e1', keyFingerprint: 'k' }, { readForClient });
   const [server, webSockets] = [createServer(), createWebSocketServer()];
   const opened: Array<{ live: LiveSocket; ws: WebSocket; connection: Socket; codes: number[] }> = [];
   server.on('upgrade', (req, socket, head) =>
     webSockets.handleUpgrade(req, socket, head, (ws) => {
       const connection = socket as Socket;
       const position = Number(req.headers['last-event-id'] ?? logged);
-      const common = { ws, connection, source: hub, keyFingerprint: 'k', verifiedAt: 0 };
+      const common = { ws, connection, source: hub, keyFingerprint: 'k', epoch: 'e1', verifiedAt: 0 };
       const live = new LiveSocket({ ...common, position, requestId: 'r' });
       const codes: number[] = [];
       live.onGone((code) => {

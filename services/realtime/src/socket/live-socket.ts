@@ -18,6 +18,8 @@ export interface LiveSocketOptions {
   readonly connection: Duplex;
   readonly source: FrameSource;
   readonly keyFingerprint: string;
+  /** Epoch of the events that the client may receive. */
+  readonly epoch: string;
   /** Time of the key's verification, as `performance.now()` counts. */
   readonly verifiedAt: number;
   readonly position: number;
@@ -86,10 +88,11 @@ export class LiveSocket {
 
   /** Sends all frames after the position, as far as the client reads. */
   catchUp(): void {
-    const { source } = this.#options;
+    const { source, epoch } = this.#options;
     while (this.#position < source.cursor && this.#canSend()) {
       const frame = source.frameAfter(this.#position);
       if (!frame) return void this.#catchUpFromLog();
+      if (frame.epoch !== epoch) return void this.close(CLOSE.goingAway);
       this.#send(frame);
     }
   }
@@ -137,12 +140,14 @@ export class LiveSocket {
     else this.#blockWhereFull();
   }
 
-  /** Sends frames until the buffer is full; false where there is a gap before one of them. */
+  /**
+   * Sends frames until the buffer is full; false for one of another epoch, or after a gap.
+   */
   #sendAll(frames: readonly Frame[]): boolean {
     for (const frame of frames) {
       if (!this.#canSend()) return true;
       if (frame.sequence <= this.#position) continue;
-      if (frame.sequence !== this.#position + 1) return false;
+      if (frame.sequence !== this.#position + 1 || frame.epoch !== this.#options.epoch) return false;
       this.#send(frame);
     }
     return true;

@@ -28,6 +28,8 @@ const newKey = () => `lk_sock_${randomUUID().replaceAll('-', '')}`;
 
 /** Stands for the apps service: holds applications and their event log in memory. */
 export class FakeApps {
+  /** Epoch of the event log. */
+  epoch = 'e1';
   readonly calls = { lookUp: 0, list: 0, states: 0 };
   /** Ids of the requests that the log was read for. */
   readonly listedFor: Array<string | null> = [];
@@ -55,7 +57,7 @@ export class FakeApps {
   log(application: FakeApplication, event: EventInit): LiveEvent {
     application.lastSequence += 1;
     const body = create(ApplicationEventSchema, { event });
-    const logged = { id: newId(), sequence: application.lastSequence, createdAt: new Date(), event: body };
+    const logged = { id: newId(), epoch: this.epoch, sequence: application.lastSequence, createdAt: new Date(), event: body };
     application.events.push(logged);
     if (event.case === 'deleted') application.isDeleted = true;
     if (event.case === 'paused') application.status = ApplicationStatus.PAUSED;
@@ -123,7 +125,7 @@ export class FakeApps {
           if (!found) throw toConnectError(errors.runtime_key_invalid());
           const { id: applicationId, status, version, lastSequence } = found;
           const facts = { applicationId, name: 'Engine', settings: { status, version }, lastSequence: BigInt(lastSequence) };
-          return { ...facts, keyFingerprint: key.value?.slice(-6) ?? '' };
+          return { ...facts, epoch: this.epoch, keyFingerprint: key.value?.slice(-6) ?? '' };
         }),
       listApplicationEvents: async ({ applicationId, afterSequence, pageSize }, { requestHeader }) => {
         await this.beforeList(applicationId);
@@ -137,7 +139,7 @@ export class FakeApps {
             sequence: BigInt(sequence),
             createdAt: timestampFromDate(createdAt),
           });
-          return { events: page.map(toMessage) };
+          return { epoch: this.epoch, events: page.map(toMessage) };
         });
       },
       batchGetLiveStates: ({ applicationIds }) =>
@@ -146,6 +148,7 @@ export class FakeApps {
           const held = this.#applications.filter(({ id, isDeleted }) => applicationIds.includes(id) && !isDeleted);
           const states = held.map(({ id: applicationId, lastSequence, socketKey, previousKey }) => ({
             applicationId,
+            epoch: this.epoch,
             lastSequence: BigInt(lastSequence),
             socketKeyFingerprint: socketKey.slice(-6),
             ...(previousKey && {

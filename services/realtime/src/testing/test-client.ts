@@ -12,6 +12,8 @@ export interface ReceivedFrame {
 
 export interface ConnectOptions {
   readonly lastEventId?: string;
+  /** Query of the URL, with its question mark. */
+  readonly query?: string;
   readonly headers?: Record<string, string>;
 }
 
@@ -23,9 +25,9 @@ export class TestClient {
   /** The response where the upgrade was rejected. */
   readonly rejected: Promise<{ status: number; body: Record<string, unknown> }>;
 
-  constructor(port: number, key: string, { lastEventId, headers = {} }: ConnectOptions = {}) {
+  constructor(port: number, key: string, { lastEventId, query = '', headers = {} }: ConnectOptions = {}) {
     const resume = lastEventId === undefined ? {} : { 'last-event-id': lastEventId };
-    this.ws = new WebSocket(`ws://127.0.0.1:${port}/api/v1/realtime`, {
+    this.ws = new WebSocket(`ws://127.0.0.1:${port}/api/v1/realtime${query}`, {
       headers: { authorization: `Bearer ${key}`, ...resume, ...headers },
     });
     this.ws.on('error', () => undefined);

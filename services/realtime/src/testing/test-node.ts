@@ -60,10 +60,10 @@ export function startRelay(redisUrl: string) {
   return {
     add,
     async relay({ id: applicationId }: FakeApplication, ...events: LiveEvent[]) {
-      for (const { id, sequence, createdAt, event } of events) {
+      for (const { id, epoch, sequence, createdAt, event } of events) {
         const json = toJson(ApplicationEventSchema, event, { useProtoFieldName: true }) as Record<string, object>;
         const [type = '', data = {}] = Object.entries(json)[0] ?? [];
-        const facts = { id, applicationId, accountId: applicationId, type, data };
+        const facts = { id, applicationId, accountId: applicationId, type, epoch, data };
         await add(id, type, { ...facts, sequence: String(sequence), createdAt: createdAt.toISOString() });
       }
     },

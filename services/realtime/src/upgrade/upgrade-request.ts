@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { commonErrors } from '@latchkey/kit/errors/errors';
 import { findHeadProblem, hasBody } from '@latchkey/kit/http/request';
 import { errors } from '../errors.ts';
+import type { LastEvent } from '../hub/hubs.ts';
 
 export const REALTIME_PATH = '/api/v1/realtime';
 
@@ -12,7 +13,7 @@ export const CLOUDEVENTS_PROTOCOL = 'cloudevents.json';
 const BEARER_PROTOCOL = /^bearer\.(.*)$/s;
 const BEARER_HEADER = /^Bearer +(\S+)$/i;
 const SOCKET_KEY = /^lk_sock_[0-9A-Za-z]{32}$/;
-const SEQUENCE = /^(0|[1-9]\d{0,14})$/;
+const LAST_EVENT = /^(?:([\x21-\x39\x3b-\x7e]{1,64}):)?(0|[1-9]\d{0,14})$/;
 
 /** True if a request asks for a WebSocket. In HTTP/1.0 that must be ignored (RFC 9110, 7.8). */
 export function isUpgrade({ headers, httpVersion }: IncomingMessage): boolean {
@@ -49,12 +50,15 @@ export function readSocketKey(req: IncomingMessage): string {
 }
 
 /**
- * The sequence after which a client resumes: `Last-Event-ID`, or `lastEventId` in the query.
+ * The event after which a client resumes: `Last-Event-ID`, or `lastEventId` in the query, as
+ * `<sequence>` or `<epoch>:<sequence>`; without an epoch there, `epoch` in the query has it.
  * Undefined where it is missing, malformed or repeated.
  */
-export function readLastEventId(req: IncomingMessage): number | undefined {
+export function readLastEvent(req: IncomingMessage): LastEvent | undefined {
   const headers = req.headersDistinct['last-event-id'] ?? [];
-  const [, query = ''] = (req.url ?? '').split('?', 2);
-  const [text = '', ...others] = headers.length > 0 ? headers : new URLSearchParams(query).getAll('lastEventId');
-  return others.length === 0 && SEQUENCE.test(text) ? Number(text) : undefined;
+  const query = new URLSearchParams((req.url ?? '').split('?', 2)[1] ?? '');
+  const [text = '', ...others] = headers.length > 0 ? headers : query.getAll('lastEventId');
+  const [, epoch, sequence] = LAST_EVENT.exec(text) ?? [];
+  if (others.length > 0 || sequence === undefined) return undefined;
+  return { epoch: epoch ?? query.get('epoch') ?? undefined, sequence: Number(sequence) };
 }

@@ -19,7 +19,7 @@ import { countClosed, upgradesRejected } from '../live-metrics.ts';
 import { ignoreError, LiveSocket } from '../socket/live-socket.ts';
 import type { ConnectionQuota, RejectionLimit } from './connection-quota.ts';
 import { KeyVerifier, type VerifiedKey } from './key-verifier.ts';
-import { checkRequest, REALTIME_PATH, readLastEventId, readSocketKey } from './upgrade-request.ts';
+import { checkRequest, REALTIME_PATH, readLastEvent, readSocketKey } from './upgrade-request.ts';
 
 export interface UpgradeOptions {
   readonly webSockets: WebSocketServer;
@@ -73,7 +73,7 @@ export class Upgrades {
     const span = { name: `GET ${REALTIME_PATH}`, kind: 'server', link: typeof link === 'string' ? link : undefined } as const;
     try {
       const verified = await inSpan(span, () => this.#verify(upgrade));
-      const planned = this.#options.hubs.planStart(verified.holder, readLastEventId(req), upgrade.requestId);
+      const planned = this.#options.hubs.planStart(verified.holder, readLastEvent(req), upgrade.requestId);
       const start = await beforeDeadline(deadline, planned);
       await this.#turn(() => nextTurn());
       this.#complete(upgrade, verified, start);
@@ -112,7 +112,8 @@ export class Upgrades {
     const { hubs, logger } = this.#options;
     const { keyFingerprint, ...snapshot } = holder;
     const { position, resumed, frames } = start;
-    const options = { ws, connection, keyFingerprint, verifiedAt, position, requestId };
+    const { epoch } = holder;
+    const options = { ws, connection, keyFingerprint, epoch, verifiedAt, position, requestId };
     const socket = hubs.join(holder, (source) => new LiveSocket({ ...options, source }));
     socket.greet(encodeReady(snapshot, resumed));
     socket.start(frames);

@@ -485,6 +485,13 @@ export declare type LookUpApplicationResponse = Message<"latchkey.apps.v1.LookUp
    * @generated from field: string key_fingerprint = 6;
    */
   keyFingerprint: string;
+
+  /**
+   * Epoch of the event log. Never empty.
+   *
+   * @generated from field: string epoch = 7;
+   */
+  epoch: string;
 };
 
 /**
@@ -1051,6 +1058,13 @@ export declare type ListApplicationEventsResponse = Message<"latchkey.apps.v1.Li
    * @generated from field: repeated latchkey.apps.v1.LoggedEvent events = 1;
    */
   events: LoggedEvent[];
+
+  /**
+   * Epoch of the event log. Empty without events.
+   *
+   * @generated from field: string epoch = 2;
+   */
+  epoch: string;
 };
 
 /**
@@ -1058,6 +1072,109 @@ export declare type ListApplicationEventsResponse = Message<"latchkey.apps.v1.Li
  * Use `create(ListApplicationEventsResponseSchema)` to create a new message.
  */
 export declare const ListApplicationEventsResponseSchema: GenMessage<ListApplicationEventsResponse>;
+
+/**
+ * EventPosition is a place in the events of an application.
+ *
+ * @generated from message latchkey.apps.v1.EventPosition
+ */
+export declare type EventPosition = Message<"latchkey.apps.v1.EventPosition"> & {
+  /**
+   * Epoch of the event log: it changes when the log may have lost events that clients received.
+   *
+   * @generated from field: string epoch = 1;
+   */
+  epoch: string;
+
+  /**
+   * `sequence` of the last event before it. Zero means the beginning.
+   *
+   * @generated from field: int64 sequence = 2;
+   */
+  sequence: bigint;
+};
+
+/**
+ * Describes the message latchkey.apps.v1.EventPosition.
+ * Use `create(EventPositionSchema)` to create a new message.
+ */
+export declare const EventPositionSchema: GenMessage<EventPosition>;
+
+/**
+ * PullApplicationEventsRequest asks for what came after a position.
+ *
+ * @generated from message latchkey.apps.v1.PullApplicationEventsRequest
+ */
+export declare type PullApplicationEventsRequest = Message<"latchkey.apps.v1.PullApplicationEventsRequest"> & {
+  /**
+   * Account, a UUID. Required.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * Application, a UUID. Required.
+   *
+   * @generated from field: string application_id = 2;
+   */
+  applicationId: string;
+
+  /**
+   * Position. Absent means the beginning of what is retained.
+   *
+   * @generated from field: latchkey.apps.v1.EventPosition after = 3;
+   */
+  after?: EventPosition | undefined;
+
+  /**
+   * Most events to answer, 1 to 1,000. Zero means 1,000.
+   *
+   * @generated from field: int32 page_size = 4;
+   */
+  pageSize: number;
+};
+
+/**
+ * Describes the message latchkey.apps.v1.PullApplicationEventsRequest.
+ * Use `create(PullApplicationEventsRequestSchema)` to create a new message.
+ */
+export declare const PullApplicationEventsRequestSchema: GenMessage<PullApplicationEventsRequest>;
+
+/**
+ * PullApplicationEventsResponse is the next events.
+ *
+ * @generated from message latchkey.apps.v1.PullApplicationEventsResponse
+ */
+export declare type PullApplicationEventsResponse = Message<"latchkey.apps.v1.PullApplicationEventsResponse"> & {
+  /**
+   * The events in order of `sequence`, without gaps. Empty when there are no more.
+   *
+   * @generated from field: repeated latchkey.apps.v1.LoggedEvent events = 1;
+   */
+  events: LoggedEvent[];
+
+  /**
+   * Position after them. Always set.
+   *
+   * @generated from field: latchkey.apps.v1.EventPosition next = 2;
+   */
+  next?: EventPosition | undefined;
+
+  /**
+   * True if events after the position are gone, or it is of another epoch; the events begin with
+   * the oldest that is retained then.
+   *
+   * @generated from field: bool gap = 3;
+   */
+  gap: boolean;
+};
+
+/**
+ * Describes the message latchkey.apps.v1.PullApplicationEventsResponse.
+ * Use `create(PullApplicationEventsResponseSchema)` to create a new message.
+ */
+export declare const PullApplicationEventsResponseSchema: GenMessage<PullApplicationEventsResponse>;
 
 /**
  * LoggedEvent is an event for live clients, as it is in the log.
@@ -1181,6 +1298,13 @@ export declare type LiveState = Message<"latchkey.apps.v1.LiveState"> & {
    * @generated from field: google.protobuf.Timestamp previous_socket_key_expires_at = 5;
    */
   previousSocketKeyExpiresAt?: Timestamp | undefined;
+
+  /**
+   * Epoch of the event log. Never empty.
+   *
+   * @generated from field: string epoch = 6;
+   */
+  epoch: string;
 };
 
 /**
@@ -1807,6 +1931,17 @@ export declare const ApplicationService: GenService<{
     methodKind: "unary";
     input: typeof ListApplicationEventsRequestSchema;
     output: typeof ListApplicationEventsResponseSchema;
+  },
+  /**
+   * PullApplicationEvents returns the next events for live clients of an application of the account,
+   * also after its deletion, in order of `sequence`. It does not wait for any.
+   *
+   * @generated from rpc latchkey.apps.v1.ApplicationService.PullApplicationEvents
+   */
+  pullApplicationEvents: {
+    methodKind: "unary";
+    input: typeof PullApplicationEventsRequestSchema;
+    output: typeof PullApplicationEventsResponseSchema;
   },
   /**
    * BatchGetLiveStates returns what shows whether the live clients of some applications are up to

@@ -1,0 +1,94 @@
+import type { Logger } from '../log/logger.ts';
+import { connectInBackground, createFailFastRedis, createSubscriber, type Redis } from './redis.ts';
+
+/** A change of what an account sees. It has no values: who shows them reads them again. */
+export interface AccountChange {
+  /** The part of the action in the audit log before the dot, such as `application` or `file`. */
+  readonly kind: string;
+  readonly applicationId?: string | undefined;
+}
+
+/** The change that stands for any: messages may have been lost. */
+export const ANY_CHANGE: AccountChange = { kind: 'any' };
+
+/** The channel of an account, with the database, as Redis databases share channels. */
+const channelOf = ({ options }: Redis, accountId: string) => `latchkey:changes:${options.db ?? 0}:${accountId}`;
+
+export type ChangePublisher = ReturnType<typeof createChangePublisher>;
+
+/** Publishes changes of accounts. While Redis is away they are lost. */
+export function createChangePublisher(url: string, logger: Logger, name: string) {
+  const redis = createFailFastRedis(url, logger, { name });
+  return {
+    publish(accountId: string, change: AccountChange): void {
+      // Otherwise the first one would connect.
+      if (redis.status !== 'ready') return;
+      redis.publish(channelOf(redis, accountId), JSON.stringify(change)).catch(() => undefined);
+    },
+    start: () => void connectInBackground(redis),
+    stop: async () => redis.disconnect(),
+  };
+}
+
+/** Gets undefined when no more changes come. */
+type Listener = (change: AccountChange | undefined) => void;
+
+/** Passes the published changes of accounts on to listeners; one subscription for each account. */
+export class AccountChanges {
+  readonly #redis: Redis;
+  readonly #listeners = new Map<string, Set<Listener>>();
+
+  constructor(url: string, logger: Logger, name: string) {
+    this.#redis = createSubscriber(url, logger, { name, onReady: () => void this.#resubscribe() });
+    this.#redis.on('message', (channel: string, text: string) => {
+      this.#notify(channel.slice(channel.lastIndexOf(':') + 1), readChange(text));
+    });
+  }
+
+  start(): Promise<void> {
+    return connectInBackground(this.#redis);
+  }
+
+  /** Tells all listeners that no more changes come. */
+  stop(): void {
+    for (const accountId of this.#listeners.keys()) this.#notify(accountId, undefined);
+    this.#redis.disconnect();
+  }
+
+  /**
+   * Calls a listener with each change from the moment when the promise resolves, and with
+   * {@link ANY_CHANGE} after an outage of Redis.
+   *
+   * @returns a function that ends it
+   */
+  async listen(accountId: string, listener: Listener): Promise<() => void> {
+    const listeners = this.#listeners.get(accountId) ?? new Set();
+    this.#listeners.set(accountId, listeners.add(listener));
+    // Without Redis, it is subscribed when that is back.
+    await this.#redis.subscribe(channelOf(this.#redis, accountId)).catch(() => undefined);
+    return () => {
+      if (!listeners.delete(listener) || listeners.size > 0) return;
+      this.#listeners.delete(accountId);
+      this.#redis.unsubscribe(channelOf(this.#redis, accountId)).catch(() => undefined);
+    };
+  }
+
+  #notify(accountId: string, change: AccountChange | undefined): void {
+    for (const listener of [...(this.#listeners.get(accountId) ?? [])]) listener(change);
+  }
+
+  async #resubscribe(): Promise<void> {
+    const accountIds = [...this.#listeners.keys()];
+    if (accountIds.length === 0) return;
+    await this.#redis.subscribe(...accountIds.map((id) => channelOf(this.#redis, id))).catch(() => undefined);
+    for (const accountId of accountIds) this.#notify(accountId, ANY_CHANGE);
+  }
+}
+
+function readChange(text: string): AccountChange {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return ANY_CHANGE;
+  }
+}

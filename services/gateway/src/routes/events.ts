@@ -1,0 +1,131 @@
+import { type JsonObject, toJson } from '@bufbuild/protobuf';
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { LIVE_EVENT_TYPE_PREFIX, toCloudEvent } from '@latchkey/contract/live-events';
+import { ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
+import {
+  ApplicationService,
+  type LoggedEvent,
+  type PullApplicationEventsResponse,
+} from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
+import { z } from 'zod';
+import { type Limit, limitReached, toLimitState } from '../rate-limit/rate-limits.ts';
+import { defineRoute, type RouteContext } from '../routing/route.ts';
+import { applicationId, EXAMPLE_IDS, timestamp } from '../routing/schemas.ts';
+
+const EVENTS_MAX = 100;
+const WAIT_SECONDS_MAX = 25;
+const WAIT_RULE = `must be a whole number from 0 to ${WAIT_SECONDS_MAX}`;
+const WAITING: Limit = { name: 'waiting-event-requests', max: 16, windowMs: 1_000 };
+
+const POSITION = /^([\x21-\x39\x3b-\x7e]{1,64}):(0|[1-9][0-9]{0,14})$/;
+
+const event = z
+  .looseObject({
+    specversion: z.literal('1.0'),
+    id: z.string().meta({ format: 'uuid' }),
+    source: z.string().meta({ examples: [`/applications/${EXAMPLE_IDS.application}`] }),
+    type: z.string().meta({ examples: ['latchkey.application.version_changed'] }),
+    time: timestamp,
+    datacontenttype: z.literal('application/json'),
+    epoch: z.string(),
+    sequence: z.string().meta({ examples: ['7'] }),
+    data: z.record(z.string(), z.string()).meta({ examples: [{ version: '1.1', previousVersion: '1.0' }] }),
+  })
+  .meta({ id: 'Event', description: 'A CloudEvent, as live clients receive it.' });
+
+export function eventRoutes({ clients: { applications }, changes }: RouteContext) {
+  const waiting = new ConcurrencyLimit(WAITING.max);
+  return [
+    defineRoute('GET /api/v1/panel/events', 'applications:read', {
+      operationId: 'listEvents',
+      application: 'query',
+      summary: 'Pull live events of an application',
+      description: [
+        `The retained events after a position, oldest first, up to ${EVENTS_MAX}. With \`waitSeconds\` and without an event, the request waits for the first one. Pass \`next\` on as \`after\` of the next request.`,
+        '`gap` is true if events after the position are no longer retained, or if the event log was set back (another epoch): read the settings of the application then. Events of a deleted application can be pulled until its `deleted` was.',
+        `${WAITING.max} requests of an account may wait at each gateway; others are answered 429.`,
+      ].join('\n\n'),
+      query: z.object({
+        applicationId,
+        after: z
+          .string()
+          .regex(POSITION, 'must be <epoch>:<sequence>')
+          .optional()
+          .meta({
+            description: '`next` of the response before. Without it, the events begin with the oldest.',
+            examples: ['b1946ac92492d234:7'],
+          }),
+        waitSeconds: z
+          .string()
+          .regex(/^(1?\d|2[0-5])$/, WAIT_RULE)
+          .transform(Number)
+          .default(0)
+          .meta({
+            type: 'integer',
+            minimum: 0,
+            maximum: WAIT_SECONDS_MAX,
+            description: 'Longest wait for an event.',
+            examples: [20],
+          }),
+      }),
+      data: z.object({
+        events: z.array(event),
+        next: z.string().meta({ description: 'Position after these events.', examples: ['b1946ac92492d234:8'] }),
+        gap: z.boolean(),
+      }),
+      message: 'Successfully fetched events',
+      failures: [ApplicationService.method.pullApplicationEvents],
+      handle: async ({ application, query: { after, waitSeconds }, reply }) => {
+        const { accountId, applicationId } = application;
+        const [, epoch = '', sequence = '0'] = POSITION.exec(after ?? '') ?? [];
+        const position = after === undefined ? {} : { after: { epoch, sequence: BigInt(sequence) } };
+        const pull = () => applications.pullApplicationEvents({ ...application, ...position, pageSize: EVENTS_MAX });
+        if (waitSeconds === 0) return toPage(applicationId, await pull());
+        const release = waiting.acquire(accountId);
+        if (!release) throw limitReached(toLimitState(WAITING, WAITING.max + 1, WAITING.windowMs));
+        // Resolves at a change; the first read is due anyway.
+        let changed = Promise.withResolvers<void>();
+        let isOver = false;
+        const end = () => {
+          isOver = true;
+          changed.resolve();
+        };
+        const timer = setTimeout(end, waitSeconds * 1_000);
+        reply.raw.once('close', end);
+        const unlisten = await changes.listen(accountId, (change) => {
+          if (!change) end();
+          else if (change.applicationId === applicationId || change.kind === 'any') changed.resolve();
+        });
+        try {
+          for (;;) {
+            const found = await pull();
+            if (found.events.length > 0 || found.gap || isOver) return toPage(applicationId, found);
+            await changed.promise;
+            if (!isOver) changed = Promise.withResolvers();
+          }
+        } finally {
+          clearTimeout(timer);
+          reply.raw.off('close', end);
+          unlisten();
+          release();
+        }
+      },
+    }),
+  ];
+}
+
+function toPage(applicationId: string, { events, next, gap }: PullApplicationEventsResponse) {
+  const epoch = next?.epoch ?? '';
+  return { events: events.flatMap((logged) => toEvent(applicationId, epoch, logged)), next: `${epoch}:${next?.sequence}`, gap };
+}
+
+/** None for an event type of a later release. */
+function toEvent(applicationId: string, epoch: string, { id, sequence, createdAt, event }: LoggedEvent) {
+  const name = event?.event.case;
+  if (!event || !createdAt || name === undefined) return [];
+  const type = LIVE_EVENT_TYPE_PREFIX + ApplicationEventSchema.field[name].name;
+  const { [name]: data = {} } = toJson(ApplicationEventSchema, event) as Record<string, JsonObject>;
+  const facts = { id, type, time: timestampDate(createdAt).toISOString(), epoch, sequence: `${sequence}`, data };
+  return [toCloudEvent(applicationId, facts)];
+}
