@@ -175,6 +175,32 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/panel/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Pull live events of an application
+         * @description The retained events after a position, oldest first, up to 100. With `waitSeconds` and without an event, the request waits for the first one. Pass `next` on as `after` of the next request.
+         *
+         *     `gap` is true if events after the position are no longer retained, or if the event log was set back (another epoch): read the settings of the application then. Events of a deleted application can be pulled until its `deleted` was.
+         *
+         *     16 requests of an account may wait at each gateway; others are answered 429.
+         *
+         *     Needs the scope `applications:read`, or a dashboard session.
+         */
+        get: operations["listEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/panel/get-application-license-levels": {
         parameters: {
             query?: never;
@@ -813,6 +839,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/auth/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow changes of the account
+         * @description Server-sent events: the `data` of each is `{kind, applicationId?}`, without values. `kind` is `application`, `release`, `file`, `api_key`, `account` or another, as before the dot of an action in the audit log; `any` means that changes may have been missed.
+         *
+         *     The stream ends with its session. 4 streams of a session, 16 of an account at each gateway; others are answered 429.
+         *
+         *     Needs a dashboard session.
+         */
+        get: operations["streamChanges"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/panel/check-file-name": {
         parameters: {
             query?: never;
@@ -1375,6 +1425,26 @@ export interface components {
             version: string;
             /** @enum {string} */
             status: "online" | "paused";
+        };
+        /** @description A CloudEvent, as live clients receive it. */
+        Event: {
+            /** @constant */
+            specversion: "1.0";
+            /** Format: uuid */
+            id: string;
+            source: string;
+            type: string;
+            /** Format: date-time */
+            time: string;
+            /** @constant */
+            datacontenttype: "application/json";
+            epoch: string;
+            sequence: string;
+            data: {
+                [key: string]: string;
+            };
+        } & {
+            [key: string]: unknown;
         };
         /** @description A management API key, without its secret. */
         ApiKey: {
@@ -1964,6 +2034,47 @@ export interface operations {
                         success: true;
                         /** @description What was done, in words: always one of the examples. */
                         message: string;
+                    };
+                };
+            };
+        };
+    };
+    listEvents: {
+        parameters: {
+            query: {
+                /**
+                 * @description Id of the application, from `listApplications`.
+                 * @example 019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15
+                 */
+                applicationId: string;
+                /** @description `next` of the response before. Without it, the events begin with the oldest. */
+                after?: string;
+                /** @description Longest wait for an event. */
+                waitSeconds?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                        data: {
+                            events: components["schemas"]["Event"][];
+                            /** @description Position after these events. */
+                            next: string;
+                            gap: boolean;
+                        };
                     };
                 };
             };
@@ -3002,6 +3113,26 @@ export interface operations {
                         /** @description What was done, in words: always one of the examples. */
                         message: string;
                     };
+                };
+            };
+        };
+    };
+    streamChanges: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
                 };
             };
         };
