@@ -1,4 +1,4 @@
-import type { Application, Latchkey } from '@latchkey/client';
+import type { Application, ApplicationListItem, Latchkey } from '@latchkey/client';
 import { APPLICATION_FLAGS, FLAG_NAMES } from '@latchkey/contract/application-settings';
 import { APPLICATION_NAME, describeLength, VERSION } from '@latchkey/contract/lengths';
 import { Command, Option } from 'commander';
@@ -11,6 +11,8 @@ import type { Io } from '../program/io.ts';
 
 /** The flags of an application. An option has the name of the field in the protocol. */
 const FLAGS = FLAG_NAMES.map((name) => ({ name, ...APPLICATION_FLAGS[name] }));
+
+const SORTS = ['name', 'status', 'version', 'files', 'storage', 'updatedAt'] as const;
 
 const APP = ['<app>', 'name or id of the application'] as const;
 const showKeysOption = () => new Option('--show-keys', 'print both runtime keys instead of masking them');
@@ -32,10 +34,16 @@ export function appsCommand(io: Io): Command {
 function addReads(apps: Command, io: Io): void {
   const list = apps
     .command('list')
-    .description('List all applications, oldest first')
+    .description('List all applications with status, version, files and storage')
+    .addOption(new Option('--sort <order>', 'order of the list; --desc turns it round').choices(SORTS).default('name'))
+    .option('--desc', 'sort descending')
+    .option('--search <text>', 'only those whose name contains this text')
     .addOption(showKeysOption())
-    .action(withContext(io, async (context, { showKeys }: { showKeys?: boolean }) => listApps(context, showKeys)));
-  examples(list, [['latchkey apps list --json | jq -r ".[].id"', 'Print the ids']]);
+    .action(withContext(io, async (context, options: ListOptions) => listApps(context, options)));
+  examples(list, [
+    ['latchkey apps list --sort storage --desc', 'Those with the largest files first'],
+    ['latchkey apps list --json | jq -r ".[].id"', 'Print the ids'],
+  ]);
   const show = apps
     .command('show')
     .description('Show an application: status, version, flags, levels, files and keys')
@@ -47,16 +55,32 @@ function addReads(apps: Command, io: Io): void {
   examples(show, [['latchkey apps show "Difference Engine" --show-keys', 'With its socket key and HTTP key']]);
 }
 
-async function listApps(context: Context, showKeys = false): Promise<void> {
-  const applications = (await (await context.client()).applications.list()).map((application) => withKeys(application, showKeys));
-  const headings = ['NAME', 'ID', ...(showKeys ? ['SOCKET KEY', 'HTTP KEY'] : [])];
-  const rows = applications.map(({ id, name, applicationApiKeys: { socketKey, httpKey } }) => [
-    name,
-    id,
-    ...(showKeys ? [socketKey, httpKey] : []),
-  ]);
-  context.printTable(applications, headings, rows);
-  if (rows.length === 0) context.note('No applications. Create one: latchkey apps create <name>');
+interface ListOptions {
+  readonly sort: (typeof SORTS)[number];
+  readonly desc?: boolean;
+  readonly search?: string;
+  readonly showKeys?: boolean;
+}
+
+async function listApps(context: Context, { sort, desc, search, showKeys }: ListOptions): Promise<void> {
+  const client = await context.client();
+  const found: ApplicationListItem[] = [];
+  for (let page = 1, totalPages = 1; page <= totalPages; page += 1) {
+    const read = await client.applications.page({ page, search, sort: desc ? `-${sort}` : sort });
+    found.push(...read.applications);
+    totalPages = read.totalPages;
+  }
+  const keys = new Map(showKeys ? (await client.applications.list()).map((app) => [app.id, app.applicationApiKeys]) : []);
+  const applications = found.map((app) => ({ ...app, ...(showKeys && { applicationApiKeys: keys.get(app.id) }) }));
+  const headings = ['NAME', 'ID', 'STATUS', 'VERSION', 'FILES', 'STORAGE', 'LAST CHANGE (UTC)'];
+  const rows = found.map(({ id, name, status, version, files, storedMiB, updatedAt }) => {
+    const { socketKey = '', httpKey = '' } = keys.get(id) ?? {};
+    const row = [name, id, status, version, String(files), `${storedMiB} MiB`, formatTime(updatedAt)];
+    return [...row, ...(showKeys ? [socketKey, httpKey] : [])];
+  });
+  context.printTable(applications, [...headings, ...(showKeys ? ['SOCKET KEY', 'HTTP KEY'] : [])], rows);
+  if (rows.length > 0) return;
+  context.note(search === undefined ? 'No applications. Create one: latchkey apps create <name>' : 'No name contains this text.');
 }
 
 async function showApp(context: Context, app: string, showKeys = false): Promise<void> {

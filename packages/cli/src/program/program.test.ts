@@ -147,6 +147,7 @@ it('prints no control character of a server, whatever a command prints', async (
   const file = { id: ID, displayName: evil, byteSize: 3, checksum: evil, createdAt: evil };
   const responses: Record<string, unknown> = {
     'get-applications': [{ id: ID, name: evil, applicationApiKeys: { socketKey: evil, httpKey: evil } }],
+    'list-applications': [{ id: ID, name: evil, status: evil, version: evil, files: 1, storedMiB: 1, updatedAt: evil }],
     'get-application-settings': { version: evil, status: evil },
     'get-application-license-levels': [evil],
     'get-files-metadata': { totalFiles: 1, lastUploadedAt: evil },

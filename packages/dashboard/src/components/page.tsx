@@ -58,3 +58,7 @@ interface BadgeProps {
 export function Badge({ kind = 'neutral', children }: BadgeProps) {
   return <span className={classes(styles.badge, kind !== 'neutral' && styles[kind])}>{children}</span>;
 }
+
+export function StatusBadge({ status }: { readonly status: 'online' | 'paused' }) {
+  return status === 'online' ? <Badge kind="success">Online</Badge> : <Badge kind="warning">Paused</Badge>;
+}

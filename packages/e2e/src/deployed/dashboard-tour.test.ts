@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 import sharp from 'sharp';
 import { describe, expect, it } from 'vitest';
-import { checkAccessibility, checkWidth, DESK, PHONE, useBrowser } from '../client/browser.ts';
+import { checkAccessibility, checkWidth, DESK, useBrowser } from '../client/browser.ts';
 import { createApplication, createKey, type Owner, sharedApi, signUp } from '../client/caller.ts';
 import { IN_CHROMIUM } from '../client/chromium.ts';
 import { upload } from '../client/files.ts';
@@ -15,6 +15,9 @@ const STRUCTURE = new URL('structure.yaml', IMAGES);
 /** Parts of a page, without days and the texts of rows, which have ids and times. */
 const PARTS =
   /^(?!.*, 20\d\d") *- '?(navigation|heading|region|table|columnheader|list|button|link|textbox|searchbox|combobox|switch|meter|img)\b/;
+
+/** Widths of windows: phones, tablets, and those where tables become cards. */
+const WIDTHS = [320, 640, 720, 768, 960, 3_840];
 
 const CHROME = 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/150.0.0.0 Safari/537.36';
 
@@ -76,8 +79,8 @@ async function visit(page: Page, { image, path, shows }: Stop, documented: strin
   }
   const structure = await readStructure();
   await checkAccessibility(page);
-  for (const size of [PHONE, { width: 3_840, height: 400 }]) {
-    await page.setViewportSize(size);
+  for (const width of WIDTHS) {
+    await page.setViewportSize({ width, height: 800 });
     await checkWidth(page);
   }
   return structure;

@@ -4,10 +4,11 @@ import { join } from 'node:path';
 import { eventually } from '@latchkey/testkit/eventually';
 import type { Page, Route } from 'playwright-core';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { checkAccessibility, checkWidth, PHONE, useBrowser } from '../client/browser.ts';
+import { checkAccessibility, checkWidth, DESK, PHONE, useBrowser } from '../client/browser.ts';
 import { createApplication, type Owner, signUp } from '../client/caller.ts';
 import { IN_CHROMIUM } from '../client/chromium.ts';
 import { upload } from '../client/files.ts';
+import { setSetting } from '../client/live.ts';
 
 const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
 const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name, exact: typeof name === 'string' });
@@ -47,7 +48,7 @@ describe('the dashboard when something is wrong', IN_CHROMIUM, () => {
 
   it('says on every page what happened, and shows the page by "Try again"', async () => {
     const pages = [
-      ['Applications', '**/get-applications', 'Difference Engine'],
+      ['Applications', '**/list-applications?*', 'Difference Engine'],
       ['Difference Engine', '**/get-application-settings?*', 'License required for users'],
       ['Levels', '**/get-application-license-levels?*', 'Add level'],
       ['Files', '**/get-files-table?*', 'No files yet'],
@@ -154,20 +155,28 @@ describe('the dashboard when something is wrong', IN_CHROMIUM, () => {
       'W'.repeat(32),
     ];
     const names = [...hostile, ...Array.from({ length: 195 }, (_, index) => `Application ${index}`)];
+    const ids: string[] = [];
     for (let i = 0; i < names.length; i += 5)
-      await Promise.all(names.slice(i, i + 5).map((name) => createApplication(many.session, name)));
+      ids.push(...(await Promise.all(names.slice(i, i + 5).map((name) => createApplication(many.session, name)))));
+    await setSetting(many.session, ids.at(-1) ?? '', 'status', 'paused');
     const page = await open('/applications', { owner: many });
     await page.setViewportSize(PHONE);
     await page.getByRole('link', { name: '<img src=x onerror=alert(1)>' }).waitFor();
-    expect(await page.locator('tbody tr').count()).toBe(200);
     await checkWidth(page);
-    for (const width of [1_280, 3_840]) {
-      await page.setViewportSize({ width, height: 900 });
-      await checkWidth(page);
-    }
+    await page.setViewportSize(DESK);
+    await page.getByText('Page 1 of 4').waitFor();
+    expect(await page.locator('tbody tr').count()).toBe(50);
+    await button(page, 'Status').click();
+    await button(page, 'Status').click();
+    await page.getByRole('row', { name: /^Application 194 Paused 1.0 0 0 MiB/ }).waitFor();
+    expect(new URL(page.url()).search).toBe('?sort=-status');
+    await button(page, 'Next').click();
+    await page.getByText('Page 2 of 4').waitFor();
     await page.setViewportSize(PHONE);
+    await page.getByLabel('Sort by').selectOption('Name');
+    await page.getByText('Page 1 of 4').waitFor();
     await page.getByLabel('Search applications').fill('漢漢');
-    await page.getByText('1 of 200').waitFor();
+    await expect.poll(() => page.locator('tbody tr').count()).toBe(1);
     await page.getByRole('link', { name: '漢'.repeat(32) }).click();
     await heading(page, '漢'.repeat(32)).waitFor();
     await checkWidth(page);

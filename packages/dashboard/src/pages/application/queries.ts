@@ -1,6 +1,6 @@
-import { queryOptions } from '@tanstack/react-query';
+import { type QueryClient, queryOptions } from '@tanstack/react-query';
 import { latchkey } from '../../api/client.ts';
-import { applicationsQuery } from '../applications/queries.ts';
+import { applicationsQuery, LIST_KEY } from '../applications/queries.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -16,6 +16,12 @@ export const settingsQuery = (applicationId: string) =>
     queryKey: ['settings', applicationId],
     queryFn: ({ signal }) => latchkey.applications.settings(applicationId, { signal }),
   });
+
+/** Loads anew what a change of a setting changes. */
+export async function invalidateSettings(queryClient: QueryClient, applicationId: string): Promise<void> {
+  void queryClient.invalidateQueries({ queryKey: LIST_KEY });
+  await queryClient.invalidateQueries({ queryKey: settingsQuery(applicationId).queryKey });
+}
 
 export const levelsQuery = (applicationId: string) =>
   queryOptions({

@@ -12,7 +12,7 @@ import { Switch } from '../../components/switch.tsx';
 import { TextField } from '../../components/text-field.tsx';
 import { toast } from '../../toast/toasts.ts';
 import styles from './overview.module.css';
-import { settingsQuery } from './queries.ts';
+import { invalidateSettings } from './queries.ts';
 
 interface SettingsProps {
   readonly applicationId: string;
@@ -35,10 +35,9 @@ export function Settings({ applicationId, settings }: SettingsProps) {
 /** Changes settings. The page shows the new ones before the service has confirmed them. */
 function useChange(applicationId: string) {
   const queryClient = useQueryClient();
-  const { queryKey } = settingsQuery(applicationId);
   return useMutation({
     mutationFn: (changes: ApplicationChanges) => latchkey.applications.update(applicationId, changes),
-    onSettled: () => queryClient.invalidateQueries({ queryKey }),
+    onSettled: () => invalidateSettings(queryClient, applicationId),
   });
 }
 

@@ -5,7 +5,7 @@ import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
 import { toast } from '../../toast/toasts.ts';
-import { settingsQuery } from './queries.ts';
+import { invalidateSettings } from './queries.ts';
 
 interface StatusButtonProps {
   readonly application: Application;
@@ -16,7 +16,7 @@ interface StatusButtonProps {
 export function StatusButton({ application: { id, name }, status }: StatusButtonProps) {
   const [isAsking, setAsking] = useState(false);
   const queryClient = useQueryClient();
-  const refresh = () => queryClient.invalidateQueries({ queryKey: settingsQuery(id).queryKey });
+  const refresh = () => invalidateSettings(queryClient, id);
   const resume = useMutation({
     mutationFn: () => latchkey.applications.resume(id),
     onSuccess: async () => {

@@ -2,7 +2,7 @@ import type { Application } from '@latchkey/client';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, Outlet } from '@tanstack/react-router';
 import { buttonClass } from '../../components/button.tsx';
-import { Badge, PageHeader } from '../../components/page.tsx';
+import { PageHeader, StatusBadge } from '../../components/page.tsx';
 import { ShortId } from '../../components/short-id.tsx';
 import { EmptyState, QueryView } from '../../components/states.tsx';
 import { Tabs, tabLink } from '../../components/tabs.tsx';
@@ -54,10 +54,6 @@ function Found({ application }: { readonly application: Application }) {
       <Outlet key={id} />
     </>
   );
-}
-
-function StatusBadge({ status }: { readonly status: 'online' | 'paused' }) {
-  return status === 'online' ? <Badge kind="success">Online</Badge> : <Badge kind="warning">Paused</Badge>;
 }
 
 function NotFound() {

@@ -1,4 +1,4 @@
-import { queryOptions } from '@tanstack/react-query';
+import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { latchkey } from '../../api/client.ts';
 
 /** All applications of the account, oldest first, with their runtime keys. */
@@ -6,3 +6,25 @@ export const applicationsQuery = queryOptions({
   queryKey: ['applications'],
   queryFn: ({ signal }) => latchkey.applications.list({ signal }),
 });
+
+/** The pages of the list; a part of the key of all applications. */
+export const LIST_KEY = [...applicationsQuery.queryKey, 'list'];
+
+export const SORTS = ['name', 'status', 'version', 'files', 'storage', 'updatedAt'] as const;
+export type Sort = (typeof SORTS)[number] | `-${(typeof SORTS)[number]}`;
+
+/** Parameters of the list in the URL. */
+export interface ListSearch {
+  /** Counts from 1. */
+  readonly page?: number | undefined;
+  readonly search?: string | undefined;
+  readonly sort?: Sort | undefined;
+}
+
+/** A page of the applications with status, version, files and storage. */
+export const applicationListQuery = ({ page = 1, search, sort = 'name' }: ListSearch) =>
+  queryOptions({
+    queryKey: [...LIST_KEY, { page, search, sort }],
+    queryFn: ({ signal }) => latchkey.applications.page({ page, search, sort, signal }),
+    placeholderData: keepPreviousData,
+  });

@@ -1,22 +1,30 @@
 import { createRoute } from '@tanstack/react-router';
 import { signedInRoute } from '../../routing/routes.tsx';
-import { readFlag, readText } from '../../routing/search.ts';
-import { applicationsQuery } from './queries.ts';
+import { readFlag, readPage, readText } from '../../routing/search.ts';
+import { limitsQuery } from '../../session/session.ts';
+import { applicationListQuery, type ListSearch, SORTS, type Sort } from './queries.ts';
 import { ApplicationsPage } from './view.tsx';
 
-interface Search {
-  readonly search?: string | undefined;
+interface Search extends ListSearch {
   /** True if the dialog to create one is open. */
   readonly create?: true | undefined;
 }
 
+const ORDERS: readonly unknown[] = SORTS.flatMap((sort) => [sort, `-${sort}`]);
+
 export const applicationsRoute = createRoute({
   getParentRoute: () => signedInRoute,
   path: '/applications',
-  validateSearch: ({ search, create }: Record<string, unknown>): Search => ({
+  validateSearch: ({ search, create, page, sort }: Record<string, unknown>): Search => ({
     search: readText(search),
     create: readFlag(create),
+    page: readPage(page),
+    sort: ORDERS.includes(sort) ? (sort as Sort) : undefined,
   }),
-  loader: ({ context }) => void context.queryClient.prefetchQuery(applicationsQuery),
+  loaderDeps: ({ search: { page, search, sort } }) => ({ page, search, sort }),
+  loader: ({ context, deps }) => {
+    void context.queryClient.prefetchQuery(applicationListQuery(deps));
+    void context.queryClient.prefetchQuery(limitsQuery);
+  },
   component: ApplicationsPage,
 });

@@ -1,4 +1,4 @@
-import type { Application } from '@latchkey/client';
+import type { ApplicationListItem, ApplicationPage } from '@latchkey/client';
 import { APPLICATION_NAME, describeLength } from '@latchkey/contract/lengths';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
@@ -7,29 +7,25 @@ import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { Form } from '../../components/form.tsx';
-import { PageHeader, Toolbar } from '../../components/page.tsx';
+import { PageHeader, StatusBadge, Toolbar } from '../../components/page.tsx';
+import { Pagination } from '../../components/pagination.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { SearchField } from '../../components/search-field.tsx';
-import { ShortId } from '../../components/short-id.tsx';
 import { EmptyState, QueryView } from '../../components/states.tsx';
-import { rowLink, secondaryCell, Table } from '../../components/table.tsx';
+import { rowLink, type SortColumn, SortField, secondaryCell, Table } from '../../components/table.tsx';
 import { TextField } from '../../components/text-field.tsx';
 import { limitsQuery, useLimits } from '../../session/session.ts';
 import { toast } from '../../toast/toasts.ts';
-import { applicationsQuery } from './queries.ts';
+import { applicationListQuery, applicationsQuery, type Sort } from './queries.ts';
 
 const route = getRouteApi('/signed-in/applications');
 
 export function ApplicationsPage(): ReactNode {
-  const query = useQuery(applicationsQuery);
-  const { search = '', create = false } = route.useSearch();
+  const { create = false, ...list } = route.useSearch();
+  const query = useQuery(applicationListQuery(list));
   const navigate = route.useNavigate();
   const openCreate = () => navigate({ search: (all) => ({ ...all, create: true }) });
   const closeCreate = () => navigate({ search: ({ create, ...all }) => all, replace: true });
-  const setSearch = useCallback(
-    (text: string) => navigate({ search: text === '' ? {} : { search: text }, replace: true }),
-    [navigate],
-  );
   return (
     <>
       <PageHeader
@@ -42,11 +38,11 @@ export function ApplicationsPage(): ReactNode {
         }
       />
       <QueryView query={query}>
-        {(applications) =>
-          applications.length === 0 ? (
+        {(found) =>
+          found.totalPages === 0 && list.search === undefined ? (
             <NoApplications onCreate={openCreate} />
           ) : (
-            <ApplicationList applications={applications} search={search} onSearch={setSearch} />
+            <ApplicationList found={found} />
           )
         }
       </QueryView>
@@ -76,41 +72,57 @@ function NoApplications({ onCreate }: { readonly onCreate: () => void }) {
   );
 }
 
-interface ApplicationListProps {
-  readonly applications: readonly Application[];
-  readonly search: string;
-  readonly onSearch: (text: string) => void;
-}
+const COLUMNS: readonly SortColumn[] = [
+  { label: 'Name', sort: 'name' },
+  { label: 'Status', sort: 'status' },
+  { label: 'Version', sort: 'version' },
+  { label: 'Files', sort: 'files', descends: true },
+  { label: 'Storage', sort: 'storage', descends: true },
+  { label: 'Last change', sort: 'updatedAt', descends: true },
+];
 
-function ApplicationList({ applications, search, onSearch }: ApplicationListProps) {
-  const wanted = search.trim().toLowerCase();
-  const found = applications.filter(({ name, id }) => name.toLowerCase().includes(wanted) || id === wanted);
+function ApplicationList({ found: { applications, totalPages } }: { readonly found: ApplicationPage }) {
+  const { search = '', page = 1, sort = 'name' } = route.useSearch();
+  const navigate = route.useNavigate();
+  const setSearch = useCallback(
+    (text: string) =>
+      navigate({ search: ({ search, page, ...all }) => (text === '' ? all : { ...all, search: text }), replace: true }),
+    [navigate],
+  );
+  const setPage = (wanted: number) => navigate({ search: (all) => ({ ...all, page: wanted }) });
+  const sorting = {
+    value: sort,
+    onSort: (wanted: string) => navigate({ search: ({ page, ...all }) => ({ ...all, sort: wanted as Sort }), replace: true }),
+  };
   return (
     <>
       <Toolbar>
-        <SearchField label="Search applications" value={search} onSearch={onSearch} />
-        <span role="status">{wanted !== '' && `${found.length} of ${applications.length}`}</span>
+        <SearchField label="Search applications" value={search} onSearch={setSearch} />
+        <SortField columns={COLUMNS} {...sorting} />
       </Toolbar>
-      {found.length === 0 ? (
-        <EmptyState
-          icon="search"
-          title="No application matches"
-          action={<Button onClick={() => onSearch('')}>Clear search</Button>}
-        >
-          No name contains “{search}”.
-        </EmptyState>
-      ) : (
-        <Table caption="Applications" columns={['Name', 'Id', 'Keys changed']}>
-          {found.map((application) => (
+      {applications.length > 0 && (
+        <Table caption="Applications" columns={COLUMNS} sorting={sorting}>
+          {applications.map((application) => (
             <Row key={application.id} application={application} />
           ))}
         </Table>
       )}
+      {applications.length === 0 && totalPages === 0 && (
+        <EmptyState
+          icon="search"
+          title="No application matches"
+          action={<Button onClick={() => setSearch('')}>Clear search</Button>}
+        >
+          No name contains “{search}”.
+        </EmptyState>
+      )}
+      <Pagination page={page} totalPages={totalPages} onPage={setPage} />
     </>
   );
 }
 
-function Row({ application: { id, name, applicationApiKeys } }: { readonly application: Application }) {
+function Row({ application }: { readonly application: ApplicationListItem }) {
+  const { id, name, status, version, files, storedMiB, updatedAt } = application;
   return (
     <tr>
       <td>
@@ -118,11 +130,18 @@ function Row({ application: { id, name, applicationApiKeys } }: { readonly appli
           {name}
         </Link>
       </td>
-      <td data-label="Id">
-        <ShortId id={id} label={`Copy id of ${name}`} />
+      <td data-label="Status">
+        <StatusBadge status={status} />
       </td>
-      <td data-label="Keys changed" className={secondaryCell}>
-        <RelativeTime at={applicationApiKeys.updatedAt} />
+      <td data-label="Version" dir="auto">
+        {version}
+      </td>
+      <td data-label="Files">{files}</td>
+      <td data-label="Storage" className={secondaryCell}>
+        {storedMiB} MiB
+      </td>
+      <td data-label="Last change" className={secondaryCell}>
+        <RelativeTime at={updatedAt} />
       </td>
     </tr>
   );

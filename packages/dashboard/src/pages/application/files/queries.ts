@@ -1,6 +1,7 @@
 import { keepPreviousData, type QueryClient, queryOptions } from '@tanstack/react-query';
 import { latchkey } from '../../../api/client.ts';
 import { limitsQuery } from '../../../session/session.ts';
+import { LIST_KEY } from '../../applications/queries.ts';
 import { filesMetadataQuery } from '../queries.ts';
 
 /** A page of the files of an application, newest first. */
@@ -26,6 +27,7 @@ export async function invalidateFiles(queryClient: QueryClient, applicationId: s
       ['files', applicationId],
       filesMetadataQuery(applicationId).queryKey,
       limitsQuery.queryKey,
+      LIST_KEY,
       ['file-name', applicationId],
     ].map((queryKey) => queryClient.invalidateQueries({ queryKey })),
   );

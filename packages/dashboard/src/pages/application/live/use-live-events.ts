@@ -3,7 +3,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useReducer, useState } from 'react';
 import { latchkey } from '../../../api/client.ts';
 import { applicationsQuery } from '../../applications/queries.ts';
-import { settingsQuery } from '../queries.ts';
+import { invalidateSettings } from '../queries.ts';
 
 /** Events that stay on the page, the newest ones. */
 const EVENTS_MAX = 200;
@@ -25,7 +25,7 @@ export function useLiveEvents({ id, applicationApiKeys: { socketKey } }: Applica
     const controller = new AbortController();
     const batch = batchByFrame((add) => {
       dispatch({ add });
-      void queryClient.invalidateQueries({ queryKey: settingsQuery(id).queryKey });
+      void invalidateSettings(queryClient, id);
     });
     const listen = async () => {
       setError(undefined);
