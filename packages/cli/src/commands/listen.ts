@@ -20,7 +20,11 @@ export function listenCommand(io: Io): Command {
     .description('Print the live events of an application as they come, and reconnect; Ctrl-C ends it')
     .argument('[app]', 'name or id of the application; without it LATCHKEY_SOCKET_KEY has its socket key')
     .addOption(new Option('--url <url>', 'URL of live events (LATCHKEY_REALTIME_URL)').argParser(readUrl))
-    .addOption(new Option('--from <sequence>', 'first print what came after this event').argParser(readSequence))
+    .addOption(
+      new Option('--from <event>', 'first print what came after this event: its sequence, or epoch:sequence').argParser(
+        readEventId,
+      ),
+    )
     .action(withContext(io, (context, app: string | undefined, options: ListenOptions) => listen(context, app, options)));
   return examples(command, [
     ['latchkey listen "Difference Engine" --from 0', 'From the first event that is still stored'],
@@ -33,14 +37,15 @@ function readUrl(text: string): string {
   return text;
 }
 
-function readSequence(text: string): string {
-  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('It must be the sequence of an event, such as 0 or 17.');
+function readEventId(text: string): string {
+  if (!/^([^:\s]{1,64}:)?\d{1,15}$/.test(text))
+    throw new InvalidArgumentError('It must be the sequence of an event, such as 0 or 17.');
   return text;
 }
 
 async function listen(context: Context, app: string | undefined, { url, from }: ListenOptions): Promise<void> {
   const { socketKey, client } = await findSocketKey(context, app);
-  let lastEventId = from;
+  let lastEventId = from?.replace(/^.*:/, '');
   const onState = (state: ConnectionState) => {
     const line = describeState(state, lastEventId);
     if (line !== undefined) context.note(line);
@@ -82,7 +87,7 @@ async function findSocketKey(context: Context, app: string | undefined) {
   return { client: context.sessionClient(url), socketKey };
 }
 
-function printEvent({ io: { stdout }, options: { json } }: Context, event: LiveEvent): void {
+export function printEvent({ io: { stdout }, options: { json } }: Context, event: LiveEvent): void {
   if (json) stdout.write(`${toJson(event)}\n`);
   // Its state was reported as a note.
   else if (event.sequence !== undefined) stdout.write(`${describeEvent(event)}\n`);

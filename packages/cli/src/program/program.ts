@@ -16,6 +16,7 @@ import { applyCommand, exportCommand } from '../commands/apply.ts';
 import { appsCommand } from '../commands/apps.ts';
 import { auditCommand } from '../commands/audit.ts';
 import { completeCommand, completionCommand } from '../commands/completion.ts';
+import { eventsCommand } from '../commands/events.ts';
 import { filesCommand } from '../commands/files.ts';
 import { keysCommand } from '../commands/keys.ts';
 import { levelsCommand } from '../commands/levels.ts';
@@ -52,7 +53,7 @@ export function createProgram(io: Io, admin: AdminPrograms = {}): Command {
       outputError: () => undefined,
     });
   program.commandsGroup('Most used:');
-  for (const create of [loginCommand, appsCommand, filesCommand, releaseCommand, listenCommand, limitsCommand])
+  for (const create of [loginCommand, appsCommand, filesCommand, releaseCommand, listenCommand, eventsCommand, limitsCommand])
     program.addCommand(create(io));
   program.commandsGroup('More:');
   const more = [levelsCommand, keysCommand, applyCommand, exportCommand, apiKeysCommand, auditCommand, whoamiCommand];

@@ -9,6 +9,8 @@ interface CloudEvent<Type extends string, Data> {
   readonly type: Type;
   readonly time: string;
   readonly datacontenttype: string;
+  /** Epoch of the event log: it changes when the log was set back, as by a restore. */
+  readonly epoch: string;
   /** Number of the event in its application, in decimal. `latchkey.connection.ready` has none. */
   readonly sequence?: string;
   readonly data: Data;
@@ -21,6 +23,15 @@ export type ReadyEvent = CloudEvent<'latchkey.connection.ready', Readonly<LiveEv
 
 /** A CloudEvent of the service. Later services may add types and properties: ignore those. */
 export type LiveEvent = { [Type in keyof LiveEventData]: CloudEvent<Type, Readonly<LiveEventData[Type]>> }[keyof LiveEventData];
+
+/** Events that were pulled. */
+export interface EventPage {
+  readonly events: LiveEvent[];
+  /** Position after them, `<epoch>:<sequence>`. */
+  readonly next: string;
+  /** True if events before them are no longer stored, or the log was set back: read the settings. */
+  readonly gap: boolean;
+}
 
 /** State of the listener. `failures` counts the last connections that failed or ended early. */
 export type ConnectionState =
@@ -41,7 +52,7 @@ export type ConnectionState =
 export interface EventsOptions extends CallOptions {
   /** `lk_sock_…` of the application. */
   readonly socketKey: string;
-  /** The `sequence` of the last known event: later ones follow. */
+  /** The last known event, as `<epoch>:<sequence>` or its `sequence`: later ones follow. */
   readonly lastEventId?: string | undefined;
   /** Called with every change of the connection. */
   readonly onState?: ((state: ConnectionState) => void) | undefined;

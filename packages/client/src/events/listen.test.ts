@@ -90,7 +90,7 @@ describe.each([
       ['connecting', undefined],
       ['connected', true],
     ]);
-    expect([lastEventIdOf(0), lastEventIdOf(1)]).toEqual([null, '6']);
+    expect([lastEventIdOf(0), lastEventIdOf(1)]).toEqual([null, 'e1:6']);
     expect(sequences()).toEqual(['ready', '5', '6', '7', '8']);
     const { headers } = server.requests[1] ?? {};
     const shown = [headers?.authorization, headers?.['sec-websocket-protocol']?.replace(/,\s*/, ', ')];
@@ -112,7 +112,7 @@ describe.each([
     );
     await ended;
     expect(sequences()).toEqual(['ready', '21', 'ready', '3']);
-    expect([0, 1, 2].map(lastEventIdOf)).toEqual(['7', '21', '3']);
+    expect([0, 1, 2].map(lastEventIdOf)).toEqual(['7', 'e1:21', 'e1:3']);
   });
 
   it('stops for good when the key was rotated', async () => {
@@ -175,7 +175,7 @@ describe.each([
   it('stores a bounded number of events for a slow reader, and loses none', async () => {
     const COUNT = 2_500;
     const turn: Turn = (socket) => {
-      const last = Number(lastEventIdOf(server.requests.length - 1) ?? 0);
+      const last = Number(String(lastEventIdOf(server.requests.length - 1) ?? 0).replace('e1:', ''));
       socket.send(readyText(COUNT, true));
       for (let sequence = last + 1; sequence <= COUNT; sequence += 1) socket.send(eventText(sequence));
       if (last > 0) socket.close(4102);

@@ -53,11 +53,11 @@ export async function* listen(options: ListenOptions, clock: Clock = {}): AsyncG
           onState({ state: 'connected', ready: event });
           // The missed events follow, and end with this snapshot.
           if (event.data.resumed) continue;
-          lastEventId = event.data.lastSequence;
+          lastEventId = `${event.epoch}:${event.data.lastSequence}`;
         } else if (event.sequence !== undefined) {
-          // Events are delivered at least once.
-          if (lastEventId !== undefined && Number(event.sequence) <= Number(lastEventId)) continue;
-          lastEventId = event.sequence;
+          // Events are delivered at least once. After a change of the epoch, `ready` came before.
+          if (lastEventId !== undefined && Number(event.sequence) <= sequenceOf(lastEventId)) continue;
+          lastEventId = `${event.epoch}:${event.sequence}`;
         }
         yield event;
         if (signal?.aborted) return;
@@ -78,6 +78,9 @@ export async function* listen(options: ListenOptions, clock: Clock = {}): AsyncG
     await wait(delayMs, signal);
   }
 }
+
+/** The sequence of `<epoch>:<sequence>` or `<sequence>`. */
+const sequenceOf = (eventId: string) => Number(eventId.slice(eventId.indexOf(':') + 1));
 
 function readWebSocketClass({ WebSocket, socketKey }: ListenOptions): WebSocketClass {
   const found = WebSocket ?? (globalThis as { readonly WebSocket?: WebSocketClass }).WebSocket;

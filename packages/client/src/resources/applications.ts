@@ -1,4 +1,5 @@
 import { LatchkeyError } from '../errors.ts';
+import type { EventPage } from '../events/events.ts';
 import type { Http } from '../http/http.ts';
 import type { QueryOf } from '../http/routes.ts';
 import type { CallOptions } from '../options.ts';
@@ -10,6 +11,13 @@ export interface ListPageOptions extends CallOptions {
   /** Text that the name contains, without regard to case. */
   readonly search?: string | undefined;
   readonly sort?: QueryOf<'GET /api/v1/panel/list-applications'>['sort'];
+}
+
+export interface PullEventsOptions extends CallOptions {
+  /** Position: `next` of the page before, `<epoch>:<sequence>`. */
+  readonly after?: string | undefined;
+  /** Longest wait for an event, 0 to 25 seconds. Without it, the page may be empty. */
+  readonly waitSeconds?: number | undefined;
 }
 
 const APPLICATION_ID = /[?&]applicationId=([^&]+)/;
@@ -74,6 +82,17 @@ export class Applications {
   /** Sets the status to `online`. */
   resume(applicationId: string, options?: CallOptions): Promise<void> {
     return this.update(applicationId, { status: 'online' }, options);
+  }
+
+  /**
+   * The stored live events after a position, oldest first, up to 100; without one, from the oldest.
+   * Pass `next` on as `after`.
+   */
+  async pullEvents(applicationId: string, { after, waitSeconds, ...options }: PullEventsOptions = {}): Promise<EventPage> {
+    const query = { applicationId, ...(after !== undefined && { after }), ...(waitSeconds !== undefined && { waitSeconds }) };
+    const page: unknown = await this.#http.call('GET /api/v1/panel/events', { query }, options);
+    // The document describes the types of live events elsewhere.
+    return page as EventPage;
   }
 
   /**
