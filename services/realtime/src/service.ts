@@ -14,7 +14,7 @@ import { Hubs } from './hub/hubs.ts';
 import { watchSockets } from './live-metrics.ts';
 import { createEndpoint, createWebSocketServer } from './server.ts';
 import { drain, SPREAD_MS_MAX } from './socket/drain.ts';
-import { ConnectionQuota, RejectionLimit } from './upgrade/connection-quota.ts';
+import { createConnectionQuota, RejectionLimit } from './upgrade/connection-quota.ts';
 import { type UpgradeOptions, Upgrades } from './upgrade/upgrade.ts';
 
 export type RealtimeService = ReturnType<typeof createRealtimeService>;
@@ -99,7 +99,7 @@ function createSocketEndpoint(
   const upgrades = new Upgrades({
     ...shared,
     webSockets: createWebSocketServer(),
-    quota: new ConnectionQuota({ total, perNetwork, perApplication }),
+    quota: createConnectionQuota({ total, perNetwork, perApplication }),
     rejections: new RejectionLimit(rejectionsPerMinute),
     trust,
   });

@@ -7,3 +7,10 @@ export async function within(timeoutMs: number, promise: Promise<unknown>): Prom
   await Promise.race([promise.catch(() => undefined), waited]);
   timer.abort();
 }
+
+/** Settles as a promise does, or rejects after this many milliseconds. */
+export async function orRejectAfter<T>(timeoutMs: number, promise: Promise<T>, toError: () => Error): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(toError()), timeoutMs);
+  return Promise.race([promise, late.promise]).finally(() => clearTimeout(timer));
+}

@@ -1,4 +1,5 @@
 import type { Server, Socket } from 'node:net';
+import type { DomainError } from '../errors/errors.ts';
 import { canonicalIp, networkOf, type ProxyTrust } from './client-ip.ts';
 
 /** Limits the concurrent use of each key, such as a network, so that it does not block others. */
@@ -31,6 +32,18 @@ export class ConcurrencyLimit {
       else this.#counts.delete(key);
     };
   }
+}
+
+type Bound = readonly [limit: ConcurrencyLimit, key: string, error: () => DomainError];
+
+/** Acquires every limit; returns their release. Throws the error of the first that is reached. */
+export function acquireAll(...bounds: readonly Bound[]): () => void {
+  const reached = bounds.find(([limit, key]) => limit.isReached(key));
+  if (reached) throw reached[2]();
+  const releases = bounds.map(([limit, key]) => limit.acquire(key));
+  return () => {
+    for (const release of releases) release?.();
+  };
 }
 
 export interface ConnectionLimits {

@@ -1,6 +1,6 @@
 import { AVATAR_BYTES_MAX } from '@latchkey/contract/limits';
-import { ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
-import { acquireAll, createShare } from '../concurrency.ts';
+import { acquireAll, ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
+import { createShare } from '../concurrency.ts';
 import type { FilesConfig } from '../config.ts';
 import { errors } from '../errors.ts';
 

@@ -1,3 +1,4 @@
+import { orRejectAfter } from '@latchkey/kit/concurrency/within';
 import type { Logger } from '@latchkey/kit/log/logger';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import type { FinishOidcRequest } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
@@ -24,26 +25,14 @@ interface IssuerOptions {
   readonly callTimeoutMs?: number | undefined;
 }
 
-/** A configured issuer. Both functions throw `oidc_issuer_unavailable`. */
-interface Issuer {
-  readonly url: URL;
-  authorizationUrl(flow: Flow): Promise<string>;
-  /**
-   * Exchanges the code for claims of the ID token and, where that says little, of UserInfo, with
-   * all checks of OpenID Connect Core 3.1.3, the signature included.
-   * @param useUp called right before the code is sent, once the issuer is available
-   * @throws `oidc_refused`
-   */
-  redeem(flow: Flow, response: IssuerResponse, useUp: () => Promise<void>): Promise<readonly [idToken: Claims, userInfo: Claims]>;
-}
-
 /** The configured issuers by name. None is called before the first use. */
-export function createIssuers(settings: readonly IssuerSettings[], options: IssuerOptions): ReadonlyMap<string, Issuer> {
+export function createIssuers(settings: readonly IssuerSettings[], options: IssuerOptions) {
   const concurrency = Math.max(1, Math.floor(CALLS_MAX / settings.length));
   return new Map(settings.map((issuer) => [issuer.name, createIssuer(issuer, options, createIssuerFetch(concurrency))]));
 }
 
-function createIssuer(settings: IssuerSettings, options: IssuerOptions, issuerFetch: client.CustomFetch): Issuer {
+/** A configured issuer. Both functions throw `oidc_issuer_unavailable`. */
+function createIssuer(settings: IssuerSettings, options: IssuerOptions, issuerFetch: client.CustomFetch) {
   const { clock, logger } = options;
   let known: { readonly config: client.Configuration; readonly untilMs: number } | undefined;
   let discovering: Promise<client.Configuration> | undefined;
@@ -64,7 +53,7 @@ function createIssuer(settings: IssuerSettings, options: IssuerOptions, issuerFe
   };
   return {
     url: settings.url,
-    async authorizationUrl(flow) {
+    async authorizationUrl(flow: Flow): Promise<string> {
       const config = await configured();
       return client.buildAuthorizationUrl(config, {
         redirect_uri: flow.redirectUri,
@@ -75,7 +64,13 @@ function createIssuer(settings: IssuerSettings, options: IssuerOptions, issuerFe
         code_challenge_method: 'S256',
       }).href;
     },
-    async redeem(flow, response, useUp) {
+    /**
+     * Exchanges the code for claims of the ID token and, where that says little, of UserInfo, with
+     * all checks of OpenID Connect Core 3.1.3, the signature included.
+     * @param useUp called right before the code is sent, once the issuer is available
+     * @throws `oidc_refused`
+     */
+    async redeem(flow: Flow, response: IssuerResponse, useUp: () => Promise<void>): Promise<readonly [Claims, Claims]> {
       const config = await configured();
       await useUp();
       return withTimeout(redeem(config, flow, response)).catch((err: unknown) => {
@@ -146,8 +141,6 @@ async function redeem(config: client.Configuration, flow: Flow, { code, state, i
   return [claims, await client.fetchUserInfo(config, tokens.access_token, claims.sub)] as const;
 }
 
-async function withTimeout<T>(promise: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new IssuerError('the issuer took too long')), DEADLINES_MS.issuerStep);
-  return Promise.race([promise, late.promise]).finally(() => clearTimeout(timer));
+function withTimeout<T>(promise: Promise<T>): Promise<T> {
+  return orRejectAfter(DEADLINES_MS.issuerStep, promise, () => new IssuerError('the issuer took too long'));
 }

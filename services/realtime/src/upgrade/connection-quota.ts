@@ -1,37 +1,31 @@
 import type { ReachedLimit } from '@latchkey/kit/errors/errors';
-import { ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
+import { acquireAll, ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
 import { LRUCache } from 'lru-cache';
 import { errors } from '../errors.ts';
 
 const RETRY_MS = 10_000;
 
+export type ConnectionQuota = ReturnType<typeof createConnectionQuota>;
+
 /** Limits the sockets of a node, those that are being opened included. */
-export class ConnectionQuota {
-  readonly #all: ConcurrencyLimit;
-  readonly #byNetwork: ConcurrencyLimit;
-  readonly #byApplication: ConcurrencyLimit;
-
-  constructor({ total, perNetwork, perApplication }: Readonly<Record<'total' | 'perNetwork' | 'perApplication', number>>) {
-    this.#all = new ConcurrencyLimit(total);
-    this.#byNetwork = new ConcurrencyLimit(perNetwork);
-    this.#byApplication = new ConcurrencyLimit(perApplication);
-  }
-
-  /** Counts a socket of a network until the functions are called; throws over the limit. */
-  acquire(network: string): Array<() => void> {
-    const releaseAny = this.#all.acquire();
-    if (!releaseAny) throw errors.node_full(describe('sockets', this.#all.max));
-    const release = this.#byNetwork.acquire(network);
-    if (release) return [releaseAny, release];
-    releaseAny();
-    throw errors.too_many_sockets_of_address(describe('sockets-per-address', this.#byNetwork.max));
-  }
-
-  acquireFor(applicationId: string): () => void {
-    const release = this.#byApplication.acquire(applicationId);
-    if (release) return release;
-    throw errors.too_many_sockets_of_application(describe('sockets-per-application', this.#byApplication.max));
-  }
+export function createConnectionQuota(max: Readonly<Record<'total' | 'perNetwork' | 'perApplication', number>>) {
+  const all = new ConcurrencyLimit(max.total);
+  const ofNetwork = new ConcurrencyLimit(max.perNetwork);
+  const ofApplication = new ConcurrencyLimit(max.perApplication);
+  return {
+    /** Counts a socket of a network until the function is called; throws over the limit. */
+    acquire: (network: string) =>
+      acquireAll(
+        [all, '', () => errors.node_full(describe('sockets', all.max))],
+        [ofNetwork, network, () => errors.too_many_sockets_of_address(describe('sockets-per-address', ofNetwork.max))],
+      ),
+    acquireFor: (applicationId: string) =>
+      acquireAll([
+        ofApplication,
+        applicationId,
+        () => errors.too_many_sockets_of_application(describe('sockets-per-application', ofApplication.max)),
+      ]),
+  };
 }
 
 const WINDOW_MS = 60_000;

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { orRejectAfter } from '@latchkey/kit/concurrency/within';
 import { commonErrors, DomainError, fromConnectError } from '@latchkey/kit/errors/errors';
 import { clientIp, networkOf, type ProxyTrust } from '@latchkey/kit/http/client-ip';
 import { rateLimitHeaders } from '@latchkey/kit/http/rate-limit-headers';
@@ -88,7 +89,7 @@ export class Upgrades {
     checkRequest(req);
     rejections.check(network);
     const key = readSocketKey(req);
-    releases.push(...quota.acquire(network));
+    releases.push(quota.acquire(network));
     const verified = await beforeDeadline(deadline, this.#keys.verify({ key, network, requestId }));
     releases.push(quota.acquireFor(verified.holder.applicationId));
     return verified;
@@ -141,17 +142,8 @@ export class Upgrades {
   }
 }
 
-/** Awaits a promise; throws `dependency_unavailable` at the deadline. */
-async function beforeDeadline<T>(deadline: number, promise: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(commonErrors.dependency_unavailable()), deadline - performance.now());
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+function beforeDeadline<T>(deadline: number, promise: Promise<T>): Promise<T> {
+  return orRejectAfter(deadline - performance.now(), promise, commonErrors.dependency_unavailable);
 }
 
 function release(releases: Upgrade['releases']): void {

@@ -56,17 +56,9 @@ export interface DecoderPoolOptions {
   readonly onLost?: (err: DecoderLost) => void;
 }
 
-export interface DecoderPool {
-  /**
-   * Converts an image in an idle process or a new one; callers limit concurrency. Throws
-   * ImageRejected, also where the image ended two processes; DecoderLost where the pool was closed;
-   * another error where the file can't be read or no process starts.
-   */
-  convert(image: ImageSource): Promise<Buffer>;
-  close(): void;
-}
+export type DecoderPool = ReturnType<typeof createDecoderPool>;
 
-export function createDecoderPool({ pixelsMax, timeoutMs, onLost, ...options }: DecoderPoolOptions): DecoderPool {
+export function createDecoderPool({ pixelsMax, timeoutMs, onLost, ...options }: DecoderPoolOptions) {
   let decoders: Decoder[] = [];
   let isClosed = false;
   const takeDecoder = () => {
@@ -78,7 +70,12 @@ export function createDecoderPool({ pixelsMax, timeoutMs, onLost, ...options }: 
     return started;
   };
   return {
-    async convert(image) {
+    /**
+     * Converts an image in an idle process or a new one; callers limit concurrency. Throws
+     * ImageRejected, also where the image ended two processes; DecoderLost where the pool was
+     * closed; another error where the file can't be read or no process starts.
+     */
+    async convert(image: ImageSource): Promise<Buffer> {
       for (let tries = 1; ; tries += 1) {
         try {
           return await takeDecoder().convert(image, pixelsMax, timeoutMs);
@@ -89,7 +86,7 @@ export function createDecoderPool({ pixelsMax, timeoutMs, onLost, ...options }: 
         }
       }
     },
-    close() {
+    close(): void {
       isClosed = true;
       for (const decoder of decoders) decoder.end();
     },

@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { commonErrors } from '@latchkey/kit/errors/errors';
 import { canonicalIp, networkOf } from '@latchkey/kit/http/client-ip';
-import { ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
+import { acquireAll, ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
 import { waitForTurn } from '@latchkey/kit/http/response';
 import type { HttpRoute } from '@latchkey/kit/rpc/server/http-route';
 import { newId } from '@latchkey/kit/validation/id';
-import { acquireAll, createShare } from '../../concurrency.ts';
+import { createShare } from '../../concurrency.ts';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
 import { downloadsMax, downloadsOpen } from '../../files-metrics.ts';

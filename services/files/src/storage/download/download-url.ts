@@ -1,11 +1,6 @@
 import { constantTimeEqual, deriveKey, hmac } from '@latchkey/kit/crypto/secrets';
 
-export interface DownloadUrls {
-  /** A signed absolute URL; the expiry is rounded up to the whole second. */
-  create(fileId: string, expiresAt: Date): string;
-  /** The file of a token, the end of such a URL; undefined where it is forged or expired. */
-  read(token: string, now: Date): string | undefined;
-}
+export type DownloadUrls = ReturnType<typeof createDownloadUrls>;
 
 export const DOWNLOADS_PATH = '/downloads/';
 
@@ -17,19 +12,21 @@ const TOKEN = /^([\w-]{32})([\w-]{43})$/;
  * Signs with a key derived from the deployment's secret. A token is the file's id, the expiry and
  * an HMAC of both, so that a forged one costs no query.
  */
-export function createDownloadUrls(options: { readonly secretKey: string; readonly publicUrl: string }): DownloadUrls {
+export function createDownloadUrls(options: { readonly secretKey: string; readonly publicUrl: string }) {
   const key = deriveKey(options.secretKey, 'files/download-url');
   const base = options.publicUrl.replace(/\/+$/, '') + DOWNLOADS_PATH;
   const sign = (payload: string) => hmac(key, payload).toString('base64url');
   return {
-    create(fileId, expiresAt) {
+    /** A signed absolute URL; the expiry is rounded up to the whole second. */
+    create(fileId: string, expiresAt: Date): string {
       const bytes = Buffer.alloc(ID_BYTES + EXPIRY_BYTES);
       bytes.write(fileId.replaceAll('-', ''), 'hex');
       bytes.writeBigUInt64BE(BigInt(Math.ceil(expiresAt.getTime() / 1000)), ID_BYTES);
       const payload = bytes.toString('base64url');
       return base + payload + sign(payload);
     },
-    read(token, now) {
+    /** The file of a token, the end of such a URL; undefined where it is forged or expired. */
+    read(token: string, now: Date): string | undefined {
       const [, payload = '', signature = ''] = TOKEN.exec(token) ?? [];
       if (!constantTimeEqual(signature, sign(payload))) return undefined;
       const bytes = Buffer.from(payload, 'base64url');

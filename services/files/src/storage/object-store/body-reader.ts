@@ -1,14 +1,7 @@
-/** Reads a body, at most one chunk ahead, into buffers of the caller. */
-export interface BodyReader {
-  /**
-   * Fills a buffer, or less of it where the body ends; returns the number of bytes. Rejects when
-   * the body does, and when the signal aborts, even while the body hangs.
-   */
-  fill(target: Uint8Array): Promise<number>;
-  close(): void;
-}
+export type BodyReader = ReturnType<typeof createBodyReader>;
 
-export function createBodyReader(body: AsyncIterable<Uint8Array>, signal: AbortSignal): BodyReader {
+/** Reads a body, at most one chunk ahead, into buffers of the caller. */
+export function createBodyReader(body: AsyncIterable<Uint8Array>, signal: AbortSignal) {
   const iterator = body[Symbol.asyncIterator]();
   let rest: Uint8Array = new Uint8Array(0);
   const aborted = Promise.withResolvers<never>();
@@ -31,12 +24,16 @@ export function createBodyReader(body: AsyncIterable<Uint8Array>, signal: AbortS
     return filled;
   };
   return {
-    async fill(target) {
+    /**
+     * Fills a buffer, or less of it where the body ends; returns the number of bytes. Rejects when
+     * the body does, and when the signal aborts, even while the body hangs.
+     */
+    async fill(target: Uint8Array): Promise<number> {
       signal.throwIfAborted();
       // A race for each chunk would retain a reaction of `aborted` for each.
       return Promise.race([fill(target), aborted.promise]);
     },
-    close() {
+    close(): void {
       signal.removeEventListener('abort', onAbort);
       // Not awaited, as it hangs where the body does.
       void (async () => iterator.return?.())().catch(() => undefined);
