@@ -2,6 +2,7 @@ import sharp from 'sharp';
 import { prepareCaller } from '../harness/account.ts';
 import { type Servers, type Shape, startBaseline, startOurs } from '../harness/ours.ts';
 import { compare, type Figure } from '../harness/report.ts';
+import { request } from '../harness/request.ts';
 
 /** Images that one side takes in a round: the system counts CPU time in hundredths of a second. */
 const AVATARS_A_ROUND = 40;
@@ -17,8 +18,10 @@ export async function measureAvatarCpu(servers: Servers, shape: Shape, rounds: n
   const bare = await startBaseline(servers);
   const photo = await makePhoto();
   const { sessionHeaders } = await prepareCaller(ours.baseUrl);
-  const send = () => repeat(() => post(`${ours.baseUrl}/api/v1/panel/upload-avatar`, sessionHeaders, photo));
-  const sendBare = () => repeat(() => post(`${bare.baseUrl}/avatar`, {}, photo));
+  const post = (url: string, headers = {}) =>
+    repeat(() => request(url, { headers: { ...headers, 'content-type': 'image/jpeg' }, body: new Uint8Array(photo) }));
+  const send = () => post(`${ours.baseUrl}/api/v1/panel/upload-avatar`, sessionHeaders);
+  const sendBare = () => post(`${bare.baseUrl}/avatar`);
   for (const each of [send, sendBare]) for (let round = 0; round < WARM_UP_ROUNDS; round += 1) await each();
   const msEach = (seconds: number) => (seconds / AVATARS_A_ROUND) * 1_000;
   const what = `avatar of 12 megapixels in ${(photo.length / 1024 / 1024).toFixed(1)} MiB, ${shape}, CPU`;
@@ -38,11 +41,4 @@ function makePhoto(): Promise<Buffer> {
 
 async function repeat(send: () => Promise<unknown>): Promise<void> {
   for (let i = 0; i < AVATARS_A_ROUND; i += 1) await send();
-}
-
-async function post(url: string, headers: Record<string, string>, photo: Buffer): Promise<void> {
-  const body = new Uint8Array(photo);
-  const response = await fetch(url, { method: 'POST', headers: { ...headers, 'content-type': 'image/jpeg' }, body });
-  if (!response.ok) throw new Error(`${url}: ${response.status} ${await response.text()}`);
-  await response.arrayBuffer();
 }

@@ -1,6 +1,7 @@
 import { type Caller, prepareCaller } from '../harness/account.ts';
 import { type Servers, type Shape, startBaseline, startOurs } from '../harness/ours.ts';
 import { compare, type Figure } from '../harness/report.ts';
+import { request } from '../harness/request.ts';
 
 const MIB = 1024 * 1024;
 const FILE_MIB = 150;
@@ -63,28 +64,21 @@ async function repeat(send: () => Promise<unknown>): Promise<void> {
 async function uploadAndDelete(baseUrl: string, { headers, applicationId }: Caller): Promise<void> {
   serial += 1;
   const panel = `${baseUrl}/api/v1/panel`;
-  const { data } = await post(`${panel}/upload-file?applicationId=${applicationId}&fileName=bench-${serial}`, headers);
-  const response = await fetch(`${panel}/file-action?applicationId=${applicationId}`, {
-    method: 'POST',
-    headers: { ...headers, 'content-type': 'application/json' },
-    body: JSON.stringify({ action: 'delete_file', fileId: data.id }),
-  });
-  if (!response.ok) throw new Error(`file-action: ${response.status} ${await response.text()}`);
+  const { body } = await post(`${panel}/upload-file?applicationId=${applicationId}&fileName=bench-${serial}`, headers);
+  const json = { action: 'delete_file', fileId: body.data.id };
+  await request(`${panel}/file-action?applicationId=${applicationId}`, { headers, json });
 }
 
-async function post(url: string, headers: Record<string, string> = {}): Promise<{ data: { id: string } }> {
+function post(url: string, headers: Record<string, string> = {}) {
   let chunksLeft = FILE_MIB;
   const pull = (controller: ReadableByteStreamController) => {
     if (chunksLeft === 0) controller.close();
     else controller.enqueue(new Uint8Array(CHUNK));
     chunksLeft -= 1;
   };
-  const response = await fetch(url, {
-    method: 'POST',
+  return request(url, {
     headers: { 'content-type': 'application/octet-stream', ...headers },
     body: new ReadableStream({ type: 'bytes', start: () => undefined, pull }),
     duplex: 'half',
   });
-  if (!response.ok) throw new Error(`${url}: ${response.status} ${await response.text()}`);
-  return (await response.json()) as { data: { id: string } };
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { SCOPES } from '@latchkey/contract/scopes';
+import { request } from './request.ts';
 
 /** A client with a key of all scopes, and an application of its account. */
 export interface Caller {
@@ -13,23 +14,16 @@ export interface Caller {
 /** Signs up, creates a key and an application. */
 export async function prepareCaller(baseUrl: string): Promise<Caller> {
   const name = `bench-${randomBytes(6).toString('hex')}`;
-  const post = async (path: string, body: object, headers: Record<string, string> = {}) => {
-    const response = await fetch(baseUrl + path, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', ...headers },
-      body: JSON.stringify(body),
-    });
-    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
-    return { response, data: ((await response.json()) as { data: Record<string, string> }).data };
-  };
+  const panel = `${baseUrl}/api/v1/panel`;
   const account = { username: name, email: `${name}@example.com`, password: randomBytes(12).toString('hex') };
-  const signedUp = await post('/api/v1/auth/sign-up', account);
-  const cookie = signedUp.response.headers.getSetCookie()[0]?.split(';')[0] ?? '';
-  const sessionHeaders = { cookie, 'x-csrf-token': signedUp.data.csrfToken ?? '' };
-  const key = await post('/api/v1/panel/api-keys', { name: 'bench', scopes: SCOPES, allApplications: true }, sessionHeaders);
-  const headers = { authorization: `Bearer ${key.data.plaintextKey}` };
-  await post('/api/v1/panel/create-application', { name: 'Benchmark' }, headers);
-  const list = await fetch(`${baseUrl}/api/v1/panel/get-applications`, { headers });
-  const { data } = (await list.json()) as { data: [{ id: string; applicationApiKeys: { socketKey: string } }] };
-  return { headers, sessionHeaders, applicationId: data[0].id, socketKey: data[0].applicationApiKeys.socketKey };
+  const signedUp = await request(`${baseUrl}/api/v1/auth/sign-up`, { json: account });
+  const cookie = signedUp.headers.getSetCookie()[0]?.split(';')[0] ?? '';
+  const sessionHeaders = { cookie, 'x-csrf-token': signedUp.body.data.csrfToken };
+  const key = { name: 'bench', scopes: SCOPES, allApplications: true };
+  const { body: created } = await request(`${panel}/api-keys`, { json: key, headers: sessionHeaders });
+  const headers = { authorization: `Bearer ${created.data.plaintextKey}` };
+  await request(`${panel}/create-application`, { json: { name: 'Benchmark' }, headers });
+  const { body: list } = await request(`${panel}/get-applications`, { method: 'GET', headers });
+  const [{ id, applicationApiKeys }] = list.data;
+  return { headers, sessionHeaders, applicationId: id, socketKey: applicationApiKeys.socketKey };
 }

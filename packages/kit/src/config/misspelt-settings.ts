@@ -14,26 +14,20 @@ export function warnOfMisspelt(
 ): string[] {
   return Object.keys(env).filter((name) => {
     if (known.has(name) || FOREIGN.test(name)) return false;
-    const meant = [...known].find((setting) => countEdits(name, setting) <= (setting.length <= 5 ? 1 : 2));
+    const meant = [...known].find((setting) => areWithin(setting.length <= 5 ? 1 : 2, name, setting));
     if (meant !== undefined) warn(`${name} is not a setting and has no effect. Did you mean ${meant}?`);
     return meant !== undefined;
   });
 }
 
-/** The optimal string alignment distance; infinite for lengths more than two apart. */
-function countEdits(a: string, b: string): number {
-  if (Math.abs(a.length - b.length) > 2) return Number.POSITIVE_INFINITY;
-  const rows = [Array.from({ length: b.length + 1 }, (_, column) => column)];
-  for (let i = 1; i <= a.length; i += 1) {
-    const row = [i];
-    const edits = (up: number, left: number) => rows[i - up]?.[row.length - left] ?? Number.POSITIVE_INFINITY;
-    while (row.length <= b.length) {
-      const j = row.length;
-      const isSwapped = j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      const replaced = edits(1, 1) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      row.push(Math.min(edits(1, 0) + 1, (row.at(-1) ?? 0) + 1, replaced, isSwapped ? edits(2, 2) + 1 : replaced));
-    }
-    rows.push(row);
-  }
-  return rows.at(-1)?.at(-1) ?? 0;
+/** True if the optimal string alignment distance is at most this number of edits. */
+function areWithin(edits: number, a: string, b: string): boolean {
+  if (a === b) return true;
+  if (edits === 0) return false;
+  let start = 0;
+  while (start < a.length && a[start] === b[start]) start += 1;
+  const [restA, restB] = [a.slice(start), b.slice(start)];
+  const isWithout = (ofA: number, ofB: number) => areWithin(edits - 1, restA.slice(ofA), restB.slice(ofB));
+  const isSwapped = restA[0] === restB[1] && restA[1] === restB[0];
+  return isWithout(1, 1) || isWithout(1, 0) || isWithout(0, 1) || (isSwapped && isWithout(2, 2));
 }
