@@ -6,6 +6,7 @@ export const errors = defineErrors({
   too_many_sockets_of_application: { kind: 'rate_limited', message: 'Too many connections of this application' },
   too_many_sockets_of_address: { kind: 'rate_limited', message: 'Too many connections from this address' },
   node_full: { kind: 'unavailable', message: 'Connection limit of this server reached. Try again later' },
+  node_busy: { kind: 'unavailable', message: 'Too many clients connect to this server. Try again later' },
   node_stopping: { kind: 'unavailable', message: 'This server is stopping. Try again' },
   handshake_invalid: {
     kind: 'invalid',

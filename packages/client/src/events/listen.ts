@@ -28,6 +28,8 @@ const REJECTIONS = new Map([
 const GOOD_AFTER_MS = 10_000;
 const DELAY_MS = 1_000;
 const DELAY_MS_MAX = 30_000;
+/** Spread of the clients of a node that has died: one node can't open all sockets at once. */
+const FIRST_DELAY_MS = 10_000;
 /**
  * A rejected key may look like an unreachable service: after this many failures, it tries rarely.
  */
@@ -68,10 +70,12 @@ export async function* listen(options: ListenOptions, clock: Clock = {}): AsyncG
     const closed = connection.closed as Closed;
     if (signal?.aborted || closed.code === APPLICATION_DELETED) return;
     throwIfFinal(closed);
+    const wasOpen = readyAt < Number.POSITIVE_INFINITY;
     if (now() - readyAt >= GOOD_AFTER_MS) failures = 0;
     const limitMs = isWs(WebSocket) || failures < FAILURES_MANY ? DELAY_MS_MAX : RARE_DELAY_MS_MAX;
     // Random, so that the clients of a stopped node do not all reconnect in the same moment.
-    const delayMs = (closed.retryAfterMs ?? 0) + Math.round(random() * Math.min(limitMs, DELAY_MS * 2 ** failures));
+    const spreadMs = Math.max(wasOpen ? FIRST_DELAY_MS : 0, DELAY_MS * 2 ** failures);
+    const delayMs = (closed.retryAfterMs ?? 0) + Math.round(random() * Math.min(limitMs, spreadMs));
     failures += 1;
     const { reason, code, status } = closed;
     onState({ state: 'waiting', delayMs, reason, code, status, failures });

@@ -41,9 +41,13 @@ export class CallQueue {
     if (this.#size >= size || (this.#keys.get(key)?.size ?? 0) >= sizePerKey) throw this.#createFull();
   }
 
-  /** Runs a call in turn, after {@link check}; rejects it after too long a wait. */
-  async run<T>(key: string, call: () => Promise<T>): Promise<T> {
-    const lateAt = performance.now() + this.#limits.waitMs;
+  /**
+   * Runs a call in turn, after {@link check}; rejects it after too long a wait.
+   *
+   * @param deadline latest start where the caller gives up earlier, as `performance.now()` counts
+   */
+  async run<T>(key: string, call: () => Promise<T>, deadline = Number.POSITIVE_INFINITY): Promise<T> {
+    const lateAt = Math.min(deadline, performance.now() + this.#limits.waitMs);
     const own = this.#keys.get(key) ?? { limit: pLimit(this.#limits.concurrencyPerKey), size: 0 };
     this.#keys.set(key, own);
     own.size += 1;

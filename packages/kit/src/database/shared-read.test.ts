@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { memoryLogger } from '../testing/memory-logger.ts';
 import { createDatabase } from './database.ts';
-import { createSharedRead } from './shared-read.ts';
+import { createSharedList, createSharedRead } from './shared-read.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -46,4 +46,19 @@ it('the reads of a statement that fails fail with its error', async () => {
   const results = await Promise.allSettled([read(2), read(2_000_000)]);
   expect(results).toMatchObject([{ reason: { code: '22003' } }, { reason: { code: '22003' } }]);
   expect(await read(2)).toBe(4);
+});
+
+it('keys of several rows share a statement, and each gets its own rows in order', async () => {
+  const { pool, close } = createDatabase({ url: database.url, schema: 'public', logger: memoryLogger().logger });
+  onTestFinished(close);
+  const query = vi.spyOn(pool, 'query');
+  const readSeries = createSharedList<{ i: number }>(pool as pg.Pool, {
+    name: 'series',
+    key: { count: 'int', size: 'int' },
+    select: 'select i from generate_series(1, asked.count) i order by i desc limit asked.size',
+    keysMax: 2,
+  });
+  const read = async (count: number, size: number) => (await readSeries(count, size)).map(({ i }) => i);
+  expect(await Promise.all([read(3, 2), read(0, 2), read(2, 5)])).toEqual([[3, 2], [], [2, 1]]);
+  expect(query).toHaveBeenCalledTimes(2);
 });

@@ -3,7 +3,7 @@ import { ApplicationSettingsSchema } from '@latchkey/proto/latchkey/apps/v1/appl
 import { type Insertable, type Kysely, type Selectable, sql, type Updateable } from 'kysely';
 import type pg from 'pg';
 import type { ApplicationTable, AppsDatabase, SettingsRow } from '../db/schema.ts';
-import { EPOCH } from '../event/event.store.ts';
+import { createEventReads, EPOCH } from '../event/event.store.ts';
 import type { ReleaseWithArtifacts } from '../release/release.store.ts';
 import { createPreviousKeyRead } from '../runtime-key/previous-key.store.ts';
 import type { RuntimeKeyType } from '../runtime-key/vault.ts';
@@ -207,7 +207,14 @@ export function createReads(pool: pg.Pool) {
     key: { id: 'uuid' },
     select: `select ${keyHolder} from application where id = asked.id`,
   });
-  return { selectByKeyHash, selectById, selectPreviousKey: createPreviousKeyRead(pool), selectSettings, selectFeed };
+  return {
+    selectByKeyHash,
+    selectById,
+    selectPreviousKey: createPreviousKeyRead(pool),
+    selectSettings,
+    selectFeed,
+    selectEvents: createEventReads(pool),
+  };
 }
 
 export async function selectFirstSealedKey(db: Kysely<AppsDatabase>) {

@@ -171,8 +171,10 @@ describe('a page', () => {
     const values = statement.values.map((value, i) => (isOfAccount && i === 1 ? ref.accountId : value));
     const plan = await planOf({ ...statement, values }, isOfAccount ? 'force_custom_plan' : 'force_generic_plan');
     const nodes = plan.map((node) => node['Node Type']);
-    expect(nodes.slice(0, 2)).toEqual(['Limit', 'Index Scan']);
+    // A statement of several pages has a loop around it.
+    const limit = nodes.indexOf('Limit');
+    expect(nodes.slice(limit, limit + 2)).toEqual(['Limit', 'Index Scan']);
     expect(nodes).not.toContain('Sort');
-    expect(plan[1]?.['Index Name']).toBe(index);
+    expect(plan[limit + 1]?.['Index Name']).toBe(index);
   });
 });

@@ -1,3 +1,4 @@
+import { createSharedList } from '@latchkey/kit/database/shared-read';
 import { type Insertable, type Kysely, type Selectable, sql } from 'kysely';
 import type pg from 'pg';
 import type { ApplicationRef } from '../application/application-ref.ts';
@@ -14,19 +15,25 @@ export async function insertEvents(
 /** The epoch of the event log, as a column. */
 export const EPOCH = '(select epoch from event_log) as epoch';
 
-/** Named: every node with live connections runs it after each gap. */
-const SELECT_AFTER = {
-  name: 'select-events-after',
-  text: `select id, sequence, type, data, created_at, ${EPOCH} from application_event
-    where application_id = $1 and sequence > $2 order by sequence limit $3`,
-};
+/** Pages of events of one statement, of which each may have 1,000. */
+const PAGES_MAX = 50;
 
 type SequencedEvent = Selectable<ApplicationEventTable> & { readonly sequence: string };
 export type LoggedRow = Pick<SequencedEvent, 'id' | 'sequence' | 'type' | 'data' | 'created_at'> & { readonly epoch: string };
 
-export async function selectEventsAfter(pool: pg.Pool, applicationId: string, sequence: bigint, limit: number) {
-  const { rows } = await pool.query<LoggedRow>({ ...SELECT_AFTER, values: [applicationId, sequence, limit] });
-  return rows;
+/**
+ * Returns a function that reads a page of an application's events. Clients of many applications
+ * reconnect together, so the reads of a turn share a statement.
+ */
+export function createEventReads(pool: pg.Pool) {
+  const read = createSharedList<LoggedRow>(pool, {
+    name: 'select-events-after',
+    key: { application_id: 'uuid', sequence: 'bigint', size: 'int' },
+    select: `select id, sequence, type, data, created_at, ${EPOCH} from application_event e
+      where e.application_id = asked.application_id and e.sequence > asked.sequence order by e.sequence limit asked.size`,
+    keysMax: PAGES_MAX,
+  });
+  return (applicationId: string, sequence: bigint, limit: number) => read(applicationId, sequence, limit);
 }
 
 /** Named: clients that pull events run it all the time. */

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { statementsOf } from '@latchkey/testkit/postgres/statements';
 import { refusalOf } from '@latchkey/testkit/refusal';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { eventsOf, insertVersionChanges, rowOf } from '../testing/rows.ts';
@@ -78,6 +79,18 @@ describe('the event log', () => {
 });
 
 describe('the list of events', () => {
+  it('of applications whose clients reconnect together is read in one statement', async () => {
+    const refs = await Promise.all(range(1, 20).map(() => apps.createOwned()));
+    for (const ref of refs.slice(0, 2)) await apps.set(ref, 'version', '2.0');
+    let counts: number[] = [];
+    const sent = await statementsOf(async () => {
+      const pages = await Promise.all(refs.map((ref) => apps.client.listApplicationEvents({ ...ref, afterSequence: 0n })));
+      counts = pages.map(({ events }) => events.length);
+    });
+    expect(sent).toHaveLength(1);
+    expect(counts).toEqual(range(1, 20).map((i) => (i <= 2 ? 1 : 0)));
+  });
+
   it.each<[bigint, number[]]>([
     [0n, [1, 2, 3]],
     [2n, [3]],

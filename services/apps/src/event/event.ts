@@ -16,7 +16,6 @@ import {
   type LoggedRow,
   type Position,
   selectDeletions,
-  selectEventsAfter,
   selectLiveStates,
   selectOwnEventsAfter,
 } from './event.store.ts';
@@ -70,7 +69,7 @@ export async function listEvents(
   const limit = parsePageSize(request.pageSize);
   const applicationId = parseId(request.applicationId);
   if (!applicationId) return { epoch: '', events: [] };
-  const rows = await selectEventsAfter(ctx.pool, applicationId, request.afterSequence, limit);
+  const rows = await ctx.reads.selectEvents(applicationId, request.afterSequence, limit);
   return { epoch: rows[0]?.epoch ?? '', events: rows.map(toEvent) };
 }
 

@@ -41,6 +41,13 @@ it('reads each page once for thousands of clients at different positions', async
   expect(apps.calls.list).toBe(PAGES);
 });
 
+it('reads nothing after the deadline of its client', async () => {
+  const { id: applicationId, lastSequence } = application;
+  const late = log.readForClient({ applicationId, afterSequence: 0, lastSequence, deadline: performance.now() });
+  await expect(late).rejects.toMatchObject({ reason: 'dependency_unavailable' });
+  expect(apps.calls.list).toBe(0);
+});
+
 it('caches a page for a second', async () => {
   await read(0);
   now += 999;
@@ -90,14 +97,14 @@ it('limits concurrent reads per application, without delaying others', async () 
 });
 
 it('reads for a hub without waiting for clients', async () => {
-  const others = Array.from({ length: 40 }, () => createLogged(1));
+  const others = Array.from({ length: 200 }, () => createLogged(1));
   const release = apps.hold();
   const reads = [...others.map((other) => read(0, other)), ...range(0, PAGES - 1).map((page) => read(page * PAGE_EVENTS))];
-  await eventually(() => expect(apps.calls.list).toBe(16));
+  await eventually(() => expect(apps.calls.list).toBe(128));
   apps.waitFor(undefined);
   const last = application.lastSequence;
   expect(await readForHub(last - 1, last)).toEqual([last]);
-  expect(apps.calls.list).toBe(17);
+  expect(apps.calls.list).toBe(129);
   release();
   await Promise.all(reads);
 });

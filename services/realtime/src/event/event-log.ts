@@ -14,13 +14,18 @@ export interface LogRequest {
   readonly lastSequence: number;
   /** The client's request; clients that share a call use the first one's. */
   readonly requestId?: string;
+  /** Latest start of a call, as `performance.now()` counts. */
+  readonly deadline?: number | undefined;
 }
 
 /** Events up to a multiple of {@link PAGE_EVENTS}, so that clients share pages. */
 type Page = readonly Frame[];
 
-/** Limits on reads for reconnecting clients, of which one application may have thousands. */
-const CLIENT_READS = { concurrency: 16, concurrencyPerKey: 2, size: 4_000, sizePerKey: 1_000, waitMs: DEADLINES_MS.queue };
+/**
+ * Limits on reads for reconnecting clients, of which one application may have thousands. Concurrent
+ * reads share a request.
+ */
+const CLIENT_READS = { concurrency: 128, concurrencyPerKey: 2, size: 4_000, sizePerKey: 1_000, waitMs: DEADLINES_MS.queue };
 /** Lifetime of cached pages: events never change, but the log is trimmed. */
 const CACHE_MS = 1_000;
 const CACHE_BYTES_MAX = 16 * 1024 * 1024;
@@ -49,10 +54,10 @@ export class EventLog {
    * @throws `queue_full`, and `dependency_unavailable` after too long a wait
    */
   readForClient(request: LogRequest): Promise<Page> {
-    const { applicationId } = request;
+    const { applicationId, deadline } = request;
     return this.#read(request, this.#clientReads, (read) => {
       this.#queue.check(applicationId);
-      return this.#queue.run(applicationId, read);
+      return this.#queue.run(applicationId, read, deadline);
     });
   }
 

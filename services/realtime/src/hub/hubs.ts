@@ -1,3 +1,4 @@
+import { onceATurn } from '@latchkey/kit/concurrency/once-a-turn';
 import type { Logger } from '@latchkey/kit/log/logger';
 import type { AppsClient } from '../event/apps-client.ts';
 import { EventLog } from '../event/event-log.ts';
@@ -35,25 +36,32 @@ export interface Start {
 /** The hubs of a node: one for each application that has sockets here. */
 export class Hubs {
   readonly #channels: HubsOptions['channels'];
+  readonly #subscribe: (hub: Hub) => Promise<void>;
   readonly #hubs = new Map<string, Hub>();
   readonly #log: EventLog;
   readonly #reconciler: Reconciler;
 
   constructor({ apps, channels, logger }: HubsOptions) {
     this.#channels = channels;
+    this.#subscribe = onceATurn(HUBS_PER_CALL, (hubs) => channels.subscribe(hubs.map(({ applicationId }) => applicationId)));
     this.#log = new EventLog(apps);
     this.#reconciler = new Reconciler({ apps, log: this.#log, logger, closeHub: (hub) => this.#close(hub) });
   }
 
   /** Resumes after the last event where all later ones are stored, else at the snapshot. */
-  async planStart(application: HubApplication, lastEvent: LastEvent | undefined, requestId: string): Promise<Start> {
+  async planStart(
+    application: HubApplication,
+    lastEvent: LastEvent | undefined,
+    { requestId, deadline }: { readonly requestId: string; readonly deadline: number },
+  ): Promise<Start> {
     const { applicationId, lastSequence, epoch } = application;
     const atSnapshot = { resumed: false, position: lastSequence, frames: [] };
     if (!lastEvent || lastEvent.sequence > lastSequence || (lastEvent.epoch ?? epoch) !== epoch) return atSnapshot;
     const { sequence: position } = lastEvent;
     const resumed = { resumed: true, position, frames: [] };
     if (position === lastSequence || this.#hubs.get(applicationId)?.frameAfter(position)?.epoch === epoch) return resumed;
-    const frames = await this.#log.readForClient({ applicationId, afterSequence: position, lastSequence, requestId });
+    const request = { applicationId, afterSequence: position, lastSequence, requestId, deadline };
+    const frames = await this.#log.readForClient(request);
     const [first] = frames;
     return first?.sequence === position + 1 && first.epoch === epoch ? { ...resumed, frames } : atSnapshot;
   }
@@ -117,7 +125,7 @@ export class Hubs {
     const hub = new Hub(application, this.#log);
     this.#hubs.set(hub.applicationId, hub);
     // Finds what happened between the verification of the key and the subscription.
-    this.#channels.subscribe([hub.applicationId]).then(
+    this.#subscribe(hub).then(
       () => this.#reconciler.reconcile([hub]),
       () => undefined,
     );

@@ -9,6 +9,8 @@ import type { Hub } from './hub.ts';
 
 /** Hubs compared with apps, or subscribed to, in one call. */
 export const HUBS_PER_CALL = 500;
+/** With 20,000 hubs, one call after the other would exceed the interval. */
+const CALLS_MAX = 4;
 const REPAIRS_MAX = 16;
 
 export interface ReconcilerOptions {
@@ -50,7 +52,9 @@ export class Reconciler {
     const { logger } = this.#options;
     let failure: unknown;
     try {
-      for (const batch of inBatches([...this.#pending], HUBS_PER_CALL)) failure = (await this.#compare(batch)) ?? failure;
+      await pLimit(CALLS_MAX).map(inBatches([...this.#pending], HUBS_PER_CALL), async (batch) => {
+        failure = (await this.#compare(batch)) ?? failure;
+      });
     } catch (err) {
       failure = err;
     }

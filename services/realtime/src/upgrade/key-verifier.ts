@@ -8,30 +8,31 @@ export interface VerifiedKey {
   readonly verifiedAt: number;
 }
 
-export const CALLS_PER_NETWORK = 1_000;
-/** A network has a quarter of all calls, so that made-up keys leave room for others. */
-const CALLS = { concurrency: 32, concurrencyPerKey: 8, size: 4 * CALLS_PER_NETWORK, sizePerKey: CALLS_PER_NETWORK };
+/**
+ * Concurrent calls share a request and a statement. A network has a quarter of them, so that
+ * made-up keys leave room for others. The backlog of upgrades limits those that wait.
+ */
+export const CALLS = { concurrency: 512, concurrencyPerKey: 128, size: Infinity, sizePerKey: Infinity, waitMs: Infinity };
 
 export class KeyVerifier {
   readonly #apps: Pick<AppsClient, 'lookUp'>;
   readonly #shared = new SharedCalls<VerifiedKey>();
-  readonly #queue: CallQueue;
+  readonly #queue = new CallQueue(CALLS);
 
-  /** @param waitMs longest wait for a call, after which it is not made */
-  constructor(apps: Pick<AppsClient, 'lookUp'>, waitMs: number) {
+  constructor(apps: Pick<AppsClient, 'lookUp'>) {
     this.#apps = apps;
-    this.#queue = new CallQueue({ ...CALLS, waitMs });
   }
 
-  /** Verifies a key, in one call for concurrent requests. Throws where the queue is full. */
-  verify({ key, network, requestId }: Readonly<Record<'key' | 'network' | 'requestId', string>>): Promise<VerifiedKey> {
-    // Before the call is shared: a network's full queue must not fail others with the same key.
-    this.#queue.check(network);
-    return this.#shared.ask(key, () =>
-      this.#queue.run(network, async () => {
-        const holder = await this.#apps.lookUp(key, requestId);
-        return { holder, verifiedAt: performance.now() };
-      }),
-    );
+  /**
+   * Verifies a key, in one call for concurrent requests. Throws `dependency_unavailable` where it
+   * could only begin after the deadline.
+   */
+  verify(request: Readonly<Record<'key' | 'network' | 'requestId', string>> & { deadline: number }): Promise<VerifiedKey> {
+    const { key, network, requestId, deadline } = request;
+    const lookUp = async () => {
+      const holder = await this.#apps.lookUp(key, requestId);
+      return { holder, verifiedAt: performance.now() };
+    };
+    return this.#shared.ask(key, () => this.#queue.run(network, lookUp, deadline));
   }
 }

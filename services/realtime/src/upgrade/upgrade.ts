@@ -18,6 +18,7 @@ import { encodeReady } from '../frame/frame.ts';
 import type { Hubs, Start } from '../hub/hubs.ts';
 import { countClosed, upgradesRejected } from '../live-metrics.ts';
 import { ignoreError, LiveSocket } from '../socket/live-socket.ts';
+import { UpgradeBacklog } from './backlog.ts';
 import type { ConnectionQuota, RejectionLimit } from './connection-quota.ts';
 import { KeyVerifier, type VerifiedKey } from './key-verifier.ts';
 import { checkRequest, REALTIME_PATH, readLastEvent, readSocketKey } from './upgrade-request.ts';
@@ -51,6 +52,7 @@ const NOT_COUNTED: ReadonlySet<string> = new Set(['unavailable', 'rate_limited']
 export class Upgrades {
   readonly #options: UpgradeOptions;
   readonly #keys: KeyVerifier;
+  readonly #backlog = new UpgradeBacklog();
   /** One upgrade per turn of the event loop, so that thousands do not block it. */
   readonly #turn = pLimit(1);
   /** By request, the only part of an upgrade that the events of the library carry. */
@@ -58,7 +60,7 @@ export class Upgrades {
 
   constructor(options: UpgradeOptions) {
     this.#options = options;
-    this.#keys = new KeyVerifier(options.apps, DEADLINES_MS.queue);
+    this.#keys = new KeyVerifier(options.apps);
     const { webSockets } = options;
     webSockets.on('headers', (headers, req) => headers.push(`X-Request-Id: ${this.#upgrades.get(req)?.requestId}`));
     webSockets.on('wsClientError', (_, __, req) => this.#reject(this.#upgrades.get(req) as Upgrade, errors.handshake_invalid()));
@@ -72,25 +74,31 @@ export class Upgrades {
     this.#upgrades.set(req, upgrade);
     const { traceparent: link } = req.headers;
     const span = { name: `GET ${REALTIME_PATH}`, kind: 'server', link: typeof link === 'string' ? link : undefined } as const;
+    let leave = () => {};
     try {
+      if (this.#options.isStopping()) throw errors.node_stopping();
+      leave = this.#backlog.enter(network);
       const verified = await inSpan(span, () => this.#verify(upgrade));
-      const planned = this.#options.hubs.planStart(verified.holder, readLastEvent(req), upgrade.requestId);
+      checkDeadline(upgrade);
+      const planned = this.#options.hubs.planStart(verified.holder, readLastEvent(req), upgrade);
       const start = await beforeDeadline(deadline, planned);
       await this.#turn(() => nextTurn());
+      checkDeadline(upgrade);
       this.#complete(upgrade, verified, start);
     } catch (err) {
       this.#reject(upgrade, err);
+    } finally {
+      leave();
     }
   }
 
   async #verify({ req, network, requestId, deadline, releases }: Upgrade): Promise<VerifiedKey> {
-    const { quota, rejections, isStopping } = this.#options;
-    if (isStopping()) throw errors.node_stopping();
+    const { quota, rejections } = this.#options;
     checkRequest(req);
     rejections.check(network);
     const key = readSocketKey(req);
     releases.push(quota.acquire(network));
-    const verified = await beforeDeadline(deadline, this.#keys.verify({ key, network, requestId }));
+    const verified = await beforeDeadline(deadline, this.#keys.verify({ key, network, requestId, deadline }));
     releases.push(quota.acquireFor(verified.holder.applicationId));
     return verified;
   }
@@ -140,6 +148,11 @@ export class Upgrades {
     else logger.warn({ ...facts, err: cause }, 'upgrade rejected');
     endWithEnvelope(socket, err, { requestId, headers: headersOf(err) });
   }
+}
+
+/** Throws `dependency_unavailable` after the deadline. */
+function checkDeadline({ deadline }: Upgrade): void {
+  if (performance.now() >= deadline) throw commonErrors.dependency_unavailable();
 }
 
 function beforeDeadline<T>(deadline: number, promise: Promise<T>): Promise<T> {
