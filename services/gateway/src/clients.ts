@@ -14,13 +14,14 @@ import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { CredentialService } from '@latchkey/proto/latchkey/identity/v1/credential_pb';
 import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
+import { TrustedIssuerService } from '@latchkey/proto/latchkey/identity/v1/trusted_issuer_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { currentRequest, formatRequestActor, type RequestContext } from './request-context.ts';
 
 /** Services whose errors reach clients, the likeliest first. */
 export const SERVICES = [
   ...[ApplicationService, AvatarService, FileService, AccountService, ApiKeyService],
-  ...[AuthenticationService, CredentialService, OidcService, TwoFactorService, ReleaseService],
+  ...[AuthenticationService, CredentialService, OidcService, TrustedIssuerService, TwoFactorService, ReleaseService],
 ];
 
 export type Clients = ReturnType<typeof createClients>;
@@ -34,6 +35,7 @@ export function createClients(...transports: readonly [identity: Transport, apps
     apiKeys: createClient(ApiKeyService, identity),
     credentials: createClient(CredentialService, identity),
     oidc: createClient(OidcService, identity),
+    trustedIssuers: createClient(TrustedIssuerService, identity),
     twoFactor: createClient(TwoFactorService, identity),
     applications: createClient(ApplicationService, apps),
     releases: createClient(ReleaseService, apps),

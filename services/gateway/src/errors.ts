@@ -62,6 +62,11 @@ export const errors = defineErrors({
   },
   file_name_missing: { kind: 'invalid', message: 'The action needs a fileName', path: 'body.fileName', rule: 'is required' },
   avatar_too_large: { kind: 'too_large', message: 'The image is too large for an avatar' },
+  grant_type_unsupported: {
+    kind: 'invalid',
+    code: 'unsupported_grant_type',
+    message: 'grant_type must be that of a token exchange (RFC 8693)',
+  },
   csrf_invalid: { kind: 'forbidden', code: 'csrf_invalid', message: 'The CSRF token or the origin is not valid' },
   rate_limit_reached: { kind: 'rate_limited', message: 'Too many requests' },
 });

@@ -1,11 +1,13 @@
 import { auditRetentionSetting } from '@latchkey/audit/sweeper';
 import { dataServiceSettings, processSettings, readProcessConfig } from '@latchkey/kit/config/process-settings';
-import { ConfigError, integerSetting, readTogether, urlSetting } from '@latchkey/kit/config/settings';
+import { ConfigError, integerSetting, listSetting, readTogether, urlSetting } from '@latchkey/kit/config/settings';
 import { serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';
 import { z } from 'zod';
 import { readWithIssuers } from './oidc/issuer-settings.ts';
 
 const MAIL_ADDRESS = /^(?:[^<>\r\n]*<[^<>\s@]+@[^<>\s@]+>|[^<>\s@]+@[^<>\s@]+)$/;
+
+const isHost = (text: string) => URL.parse(`https://${text}`)?.href === `https://${text}/`;
 
 const serviceSettings = z.object({
   ...dataServiceSettings,
@@ -17,6 +19,10 @@ const serviceSettings = z.object({
   /** Unset means that no mail is sent. */
   SMTP_URL: urlSetting('smtp:', 'smtps:').optional(),
   MAIL_FROM: z.string().regex(MAIL_ADDRESS, 'must be an address, or a name and an <address>').optional(),
+  /** Hosts of trusted issuers that may be on internal networks. */
+  TRUSTED_ISSUER_INTERNAL_HOSTS: listSetting
+    .refine((hosts) => hosts.every(isHost), 'must list lower-case hosts, with a port other than 443 after a colon')
+    .default([]),
   AUDIT_RETENTION_DAYS: auditRetentionSetting,
 });
 

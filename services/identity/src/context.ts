@@ -12,6 +12,7 @@ import type { IdentityConfig } from './config.ts';
 import type { IdentityDatabase } from './db/schema.ts';
 import { createEpochs, type Epochs } from './epoch/epoch.ts';
 import { createIssuers } from './oidc/issuer.ts';
+import { createIssuerKeys } from './trusted-issuer/issuer-keys.ts';
 
 export const SCHEMA = 'identity';
 
@@ -37,6 +38,7 @@ export function openContext(config: IdentityConfig, logger: Logger, deps: Contex
   const { DATABASE_URL: url, DATABASE_POOL_MAX: poolMax, SECRET_KEY } = config;
   const database = createDatabase<IdentityDatabase>({ url, schema: SCHEMA, poolMax, logger });
   const redis = createFailFastRedis(config.REDIS_URL, logger, { name: 'latchkey-identity' });
+  const internalHosts = new Set(config.TRUSTED_ISSUER_INTERNAL_HOSTS);
   const ctx = {
     db: database.db,
     /** For the named statements of authentication, which nearly every request runs. */
@@ -57,6 +59,8 @@ export function openContext(config: IdentityConfig, logger: Logger, deps: Contex
     resultKey: deriveResultKey(SECRET_KEY),
     twoFactorFailuresMax: config.TWO_FACTOR_FAILURES_PER_15_MINUTES,
     oidcIssuers: createIssuers(config.oidcIssuers, { clock, logger, callTimeoutMs: oidcTimeoutMs }),
+    issuerKeys: createIssuerKeys({ clock, logger, internalHosts, callTimeoutMs: oidcTimeoutMs }),
+    internalHosts,
     signUp: config.SIGN_UP,
     activeApiKeysMax: config.ACTIVE_API_KEYS_LIMIT,
   } as const;

@@ -4,6 +4,7 @@ import { type ApiKeyError, ApiKeyErrorSchema } from '@latchkey/proto/latchkey/id
 import { type AuthenticationError, AuthenticationErrorSchema } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { type CredentialError, CredentialErrorSchema } from '@latchkey/proto/latchkey/identity/v1/credential_pb';
 import { type OidcError, OidcErrorSchema } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
+import { type TrustedIssuerError, TrustedIssuerErrorSchema } from '@latchkey/proto/latchkey/identity/v1/trusted_issuer_pb';
 import { type TwoFactorError, TwoFactorErrorSchema } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 
 type Errors = typeof AccountError &
@@ -11,6 +12,7 @@ type Errors = typeof AccountError &
   typeof AuthenticationError &
   typeof CredentialError &
   typeof OidcError &
+  typeof TrustedIssuerError &
   typeof TwoFactorError;
 
 export const errors = createErrors<Errors>(
@@ -19,5 +21,6 @@ export const errors = createErrors<Errors>(
   AuthenticationErrorSchema,
   CredentialErrorSchema,
   OidcErrorSchema,
+  TrustedIssuerErrorSchema,
   TwoFactorErrorSchema,
 );

@@ -18,8 +18,17 @@ const TEXTS: Array<[string, string]> = [
   ['a UUID and a NUL', '01a1fa3f-b3c3-743f-b08f-2741f24621e5\0'],
 ];
 
+const ISSUER = { issuer: 'https://issuer.test', audience: 'latchkey', claims: '{"sub":"a"}', lifetimeSeconds: 60 };
+const TRUSTED = { ...OPEN_KEY, ...ISSUER };
+
+/** An unsigned token. */
+const toToken = (claims: object) => {
+  const payload = Buffer.from(JSON.stringify({ ...claims, iat: 1, exp: 2 })).toString('base64url');
+  return `e30.${payload}.e30`;
+};
+
 test.each(TEXTS)('%s in any field is accepted or rejected by a rule', async (_what, text) => {
-  const { accounts, apiKeys, authentication, credentials, twoFactor } = identity;
+  const { accounts, apiKeys, authentication, credentials, trustedIssuers, twoFactor } = identity;
   const guarded = await guardSomeone(identity);
   const { accountId, apiKey, plaintextKey } = await createSomeKey(identity);
   const ref = { accountId, apiKeyId: apiKey.id };
@@ -64,6 +73,15 @@ test.each(TEXTS)('%s in any field is accepted or rejected by a rule', async (_wh
     apiKeys.updateApiKey({ ...ref, allApplications: false, applicationIds: ids }),
     apiKeys.revokeApiKey({ ...ref, accountId: text }),
     apiKeys.revokeApiKey({ ...ref, apiKeyId: text }),
+    trustedIssuers.listTrustedIssuers({ accountId: text }),
+    ...['name', 'issuer', 'audience', 'claims', 'jwks'].map((field) =>
+      trustedIssuers.createTrustedIssuer({ ...TRUSTED, accountId, [field]: text }),
+    ),
+    trustedIssuers.createTrustedIssuer({ ...TRUSTED, accountId, claims: JSON.stringify({ sub: text }) }),
+    trustedIssuers.createTrustedIssuer({ ...TRUSTED, accountId: text }),
+    trustedIssuers.deleteTrustedIssuer({ accountId, trustedIssuerId: text }),
+    trustedIssuers.exchangeToken({ subjectToken: text, audience: text }),
+    trustedIssuers.exchangeToken({ subjectToken: toToken({ aud: text, iss: text, sub: text, [text]: text }), audience: text }),
     authentication.authenticate({ credential: keyCredential(text) }),
     authentication.authenticate({ credential: sessionCredential(text) }),
     authentication.authenticate({ credential: keyCredential(plaintextKey), clientIp: text }),

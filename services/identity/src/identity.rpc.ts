@@ -9,6 +9,7 @@ import { ApiKeyService, type UpdateApiKeyRequest } from '@latchkey/proto/latchke
 import { AuthenticationService, PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { CredentialService } from '@latchkey/proto/latchkey/identity/v1/credential_pb';
 import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
+import { TrustedIssuerService } from '@latchkey/proto/latchkey/identity/v1/trusted_issuer_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { getAccount, type SignedIn, signUp } from './account/account.ts';
 import { setAvatar } from './account/avatar.ts';
@@ -27,6 +28,9 @@ import { listLinks, unlink } from './oidc/links.ts';
 import { completeSignIn, type FlowOutcome, finishFlow, startFlow } from './oidc/oidc.ts';
 import { endAllSessions, endSession } from './session/session.ts';
 import { endSessionOf, listSessions } from './session/sessions-of-account.ts';
+import { exchangeToken } from './trusted-issuer/exchange-token.ts';
+import * as trustedIssuers from './trusted-issuer/trusted-issuer.ts';
+import { fromClaimTexts } from './trusted-issuer/trusted-issuer-rules.ts';
 import * as twoFactor from './two-factor/two-factor.ts';
 
 /** Calls of the apps service. */
@@ -53,6 +57,7 @@ export function identityRoutes(
     rpcRoute(AuthenticationService, authenticationService(ctx)),
     rpcRoute(CredentialService, credentialService(ctx, bind, mails)),
     rpcRoute(OidcService, oidcService(ctx, bind)),
+    withIdempotency(rpcRoute(TrustedIssuerService, trustedIssuerService(ctx, bind, findOwned)), { sealingKey: ctx.resultKey }),
     rpcRoute(TwoFactorService, twoFactorService(ctx, bind)),
   ];
 }
@@ -144,6 +149,19 @@ const oidcService = (ctx: IdentityContext, bind: Bind): RpcImpl<typeof OidcServi
   unlinkOidc: bind(unlink, (removed) => ({ removed })),
 });
 
+type TrustedIssuerImpl = RpcImpl<typeof TrustedIssuerService>;
+const trustedIssuerService = (ctx: IdentityContext, bind: Bind, findOwned: keys.FindOwned): TrustedIssuerImpl => ({
+  async listTrustedIssuers({ accountId }) {
+    return { trustedIssuers: (await trustedIssuers.listTrustedIssuers(ctx, accountId)).map(toTrustedIssuer) };
+  },
+  createTrustedIssuer: bind(
+    (acting, request) => trustedIssuers.createTrustedIssuer(acting, request, findOwned),
+    (created) => ({ trustedIssuer: toTrustedIssuer(created) }),
+  ),
+  deleteTrustedIssuer: bind(trustedIssuers.deleteTrustedIssuer),
+  exchangeToken: bind((acting, request) => exchangeToken(acting, request, findOwned)),
+});
+
 const twoFactorService = (ctx: IdentityContext, bind: Bind): RpcImpl<typeof TwoFactorService> => ({
   setUpTwoFactor: ({ accountId }) => twoFactor.setUpTwoFactor(ctx, accountId),
   enableTwoFactor: bind(twoFactor.enableTwoFactor, (recoveryCodes) => ({ recoveryCodes })),
@@ -192,6 +210,20 @@ function toApiKey({ id, name, scopes, ...key }: keys.ApiKey) {
     lastUsedIp: key.last_used_ip ?? undefined,
     createdAt: toTimestamp(key.created_at),
     updatedAt: toTimestamp(key.updated_at),
+    issuer: key.issuer ?? undefined,
+    subject: key.subject ?? undefined,
+  };
+}
+
+function toTrustedIssuer({ id, name, issuer, audience, scopes, ...row }: trustedIssuers.TrustedIssuer) {
+  return {
+    ...{ id, name, issuer, audience, scopes },
+    claims: JSON.stringify(fromClaimTexts(row.claims)),
+    jwks: row.jwks ?? undefined,
+    allApplications: row.all_applications,
+    applicationIds: row.application_ids,
+    lifetimeSeconds: row.lifetime_seconds,
+    createdAt: timestampFromDate(row.created_at),
   };
 }
 

@@ -1,9 +1,9 @@
 import { Writable } from 'node:stream';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { afterAll, expect, test } from 'vitest';
-import { openTestIdentity } from './testing/identity.ts';
 import { MAIL_USER, startMailServer } from './testing/mail-server.ts';
 import { createSomeKey, keyCredential, PASSWORD, present, sessionCredential, someSignUp } from './testing/sample.ts';
+import { openTokenIssuer } from './testing/token-issuer.ts';
 import { codeAt } from './testing/two-factor.ts';
 
 /** A column of each table that every statement on it needs. */
@@ -14,11 +14,12 @@ const COLUMNS = {
   two_factor: 'account_id',
   recovery_code: 'account_id',
   mail: 'id',
+  trusted_issuer: 'claims',
 };
 
 const server = await startMailServer();
 afterAll(server.stop);
-const identity = await openTestIdentity(server.env);
+const { identity, settings, sign, claims } = await openTokenIssuer(server.env);
 
 test('no log line holds a password, a token or a key, also when the database fails', async () => {
   let log = '';
@@ -43,6 +44,9 @@ test('no log line holds a password, a token or a key, also when the database fai
   const [recoveryCode = ''] = recoveryCodes;
   await credentials.startPasswordReset(request);
   const [mail] = await server.waitForMails(request.email);
+  await instance.trustedIssuers.createTrustedIssuer({ ...settings, accountId });
+  const subjectTokens = [await sign(claims()), await sign(claims({ aud: 'another' }))];
+  const { accessToken } = await instance.trustedIssuers.exchangeToken({ subjectToken: await sign(claims()) });
   const newPassword = `${PASSWORD} to come`;
   const use = async () => {
     const calls = [
@@ -57,6 +61,7 @@ test('no log line holds a password, a token or a key, also when the database fai
       authentication.authenticate({ credential: keyCredential(`${plaintextKey}x`) }),
       authentication.authenticate({ credential: sessionCredential(token) }),
       credentials.changePassword({ accountId, password: `${PASSWORD} and more`, newPassword, code: recoveryCode }),
+      ...subjectTokens.map((subjectToken) => instance.trustedIssuers.exchangeToken({ subjectToken })),
       credentials.startPasswordReset(request),
       credentials.resetPassword({ token: present(mail).token, newPassword }),
       apiKeys.revokeApiKey({ accountId, apiKeyId: apiKey.id }),
@@ -83,6 +88,8 @@ test('no log line holds a password, a token or a key, also when the database fai
     ...recoveryCodes,
     present(mail).token,
     MAIL_USER.pass,
+    accessToken,
+    ...subjectTokens.map((text) => text.slice(-40)),
   ];
   for (const text of texts) expect(log).not.toContain(text);
   // Six digits alone are in many a number.

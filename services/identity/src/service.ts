@@ -19,6 +19,7 @@ import { createMailQueue } from './mail/mail-queue.ts';
 import { createSmtp } from './mail/smtp.ts';
 import { sweepUsedFlows } from './oidc/oidc.ts';
 import { sweepSessions } from './session/session.ts';
+import { sweepExchanges } from './trusted-issuer/exchange-token.ts';
 
 export type IdentityService = ReturnType<typeof createIdentityService>;
 
@@ -41,10 +42,11 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
   const mails = openMailQueue(config, ctx);
   const sweeper = createSweeper({
     intervalMs: SWEEP_INTERVAL_MS,
-    logger: logger.child({ sweep: 'sessions, flows, mails and deleted applications' }),
+    logger: logger.child({ sweep: 'sessions, flows, exchanges, mails and deleted applications' }),
     sweeps: {
       sessions: (signal) => sweepSessions(ctx, signal),
       oidc_flows: (signal) => sweepUsedFlows(ctx, signal),
+      exchanges: (signal) => sweepExchanges(ctx, signal),
       mails: (signal) => sweepMails(ctx, signal),
       restrictions: deletions.reconcile,
     },

@@ -252,7 +252,9 @@ export interface paths {
         };
         /**
          * List management API keys
-         * @description Needs a dashboard session.
+         * @description Revoked and expired ones too. Those of trusted issuers leave the list when they expire.
+         *
+         *     Needs a dashboard session.
          */
         get: operations["listApiKeys"];
         put?: never;
@@ -329,6 +331,74 @@ export interface paths {
          *     Needs a dashboard session.
          */
         post: operations["rotateApiKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/panel/trusted-issuers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List trusted issuers
+         * @description Needs a dashboard session.
+         */
+        get: operations["listTrustedIssuers"];
+        put?: never;
+        /**
+         * Trust an issuer
+         * @description Its tokens with these claims can be exchanged for keys with these rights (`exchangeToken`). An account has at most 20. With two-factor authentication on, `code` is needed, and used up.
+         *
+         *     Needs a dashboard session.
+         */
+        post: operations["createTrustedIssuer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/panel/trusted-issuers/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Stop trusting an issuer
+         * @description Its keys are revoked, from the next request on.
+         *
+         *     Needs a dashboard session.
+         */
+        delete: operations["deleteTrustedIssuer"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/auth/token": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Exchange a token for a management API key
+         * @description OAuth 2.0 Token Exchange (RFC 8693): a JWT of a trusted issuer becomes a key that expires soon. Errors are those of RFC 6749. A token that is not valid or not accepted is `invalid_request`; an `audience` that names no or several trusted issuers is `invalid_target`.
+         */
+        post: operations["exchangeToken"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1470,6 +1540,10 @@ export interface components {
             createdAt: string;
             /** Format: date-time */
             updatedAt: string;
+            /** @description Issuer of the token that the key was exchanged for. */
+            issuer?: string;
+            /** @description Subject of that token. */
+            subject?: string;
         };
         /**
          * @description What a management API key may do.
@@ -1499,8 +1573,54 @@ export interface components {
             createdAt: string;
             /** Format: date-time */
             updatedAt: string;
+            /** @description Issuer of the token that the key was exchanged for. */
+            issuer?: string;
+            /** @description Subject of that token. */
+            subject?: string;
             /** @description The key itself. It is shown this once. */
             plaintextKey: string;
+        };
+        /** @description An issuer whose tokens are exchanged for management API keys. */
+        TrustedIssuer: {
+            /**
+             * Format: uuid
+             * @description Id of the trusted issuer.
+             */
+            id: string;
+            name: string;
+            /** @description The `iss` of its tokens: an https URL, unless `jwks` is given. */
+            issuer: string;
+            /** @description The `aud` of its tokens, or one of them. */
+            audience: string;
+            claims: {
+                [key: string]: string | number | boolean;
+            };
+            /** @description Lifetime of its keys. */
+            lifetimeSeconds: number;
+            jwks: {
+                keys: ({
+                    kty: string;
+                } & {
+                    [key: string]: unknown;
+                })[];
+            } | null;
+            scopes: components["schemas"]["Scope"][];
+            allApplications: boolean;
+            applicationIds: string[];
+            /** Format: date-time */
+            createdAt: string;
+        };
+        ExchangedToken: {
+            /** @description A management API key. */
+            access_token: string;
+            /** @constant */
+            issued_token_type: "urn:ietf:params:oauth:token-type:access_token";
+            /** @constant */
+            token_type: "Bearer";
+            /** @description Seconds until the key expires. */
+            expires_in: number;
+            /** @description Scopes of the key. */
+            scope: string;
         };
         Session: {
             account: components["schemas"]["Account"];
@@ -1694,7 +1814,7 @@ export interface components {
          * @description Stable code of the error. Later releases may add codes.
          * @enum {string}
          */
-        ErrorCode: "VALIDATION_ERROR" | "rate_limit_reached" | "INTERNAL_ERROR" | "api_key_invalid" | "api_key_expired" | "api_key_revoked" | "unauth" | "insufficient_scope" | "outcome_unknown" | "bad_request" | "csrf_invalid" | "application_forbidden" | "limit_exceeded" | "idempotency_in_progress" | "idempotency_key_reused" | "not_found" | "changed_meanwhile" | "overlap_active" | "session_required" | "account_exists" | "sign_up_closed" | "two_factor_required" | "mail_not_configured" | "email_not_verified" | "file_name_taken" | "file_in_use" | "invalid_file" | "upload_timeout" | "release_exists";
+        ErrorCode: "VALIDATION_ERROR" | "rate_limit_reached" | "INTERNAL_ERROR" | "api_key_invalid" | "api_key_expired" | "api_key_revoked" | "unauth" | "insufficient_scope" | "outcome_unknown" | "bad_request" | "csrf_invalid" | "application_forbidden" | "limit_exceeded" | "idempotency_in_progress" | "idempotency_key_reused" | "not_found" | "changed_meanwhile" | "overlap_active" | "session_required" | "two_factor_required" | "account_exists" | "sign_up_closed" | "mail_not_configured" | "email_not_verified" | "file_name_taken" | "file_in_use" | "invalid_file" | "upload_timeout" | "release_exists";
         /** @description An input that was rejected, and why. */
         ErrorDetail: {
             /** @description The input; `request` if no single input is wrong. */
@@ -2339,6 +2459,160 @@ export interface operations {
                         message: string;
                         data: components["schemas"]["CreatedApiKey"];
                     };
+                };
+            };
+        };
+    };
+    listTrustedIssuers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                        data: components["schemas"]["TrustedIssuer"][];
+                    };
+                };
+            };
+        };
+    };
+    createTrustedIssuer: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
+                "idempotency-key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The `iss` of its tokens: an https URL, unless `jwks` is given. */
+                    issuer: string;
+                    /** @description The `aud` of its tokens, or one of them. */
+                    audience: string;
+                    /** @description Exact values of claims, without patterns. A token must have all of them. */
+                    claims: {
+                        [key: string]: string | number | boolean;
+                    };
+                    /** @description Lifetime of its keys. */
+                    lifetimeSeconds: number;
+                    /** @description Name, 3 to 64 characters without invisible ones and white space around. */
+                    name: string;
+                    scopes: components["schemas"]["Scope"][];
+                    allApplications?: boolean;
+                    applicationIds?: string[];
+                    /** @description Public keys of an issuer that the service cannot reach, a JSON Web Key Set. */
+                    jwks?: {
+                        keys: ({
+                            kty: string;
+                        } & {
+                            [key: string]: unknown;
+                        })[];
+                    };
+                    /** @description Code of the second factor, or a recovery code, where the account has one. */
+                    code?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                        data: components["schemas"]["TrustedIssuer"];
+                    };
+                };
+            };
+        };
+    };
+    deleteTrustedIssuer: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description Id, from `listTrustedIssuers`.
+                 * @example 019a9e48-6a2d-7b15-8e94-0c7d3f1b5a86
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                    };
+                };
+            };
+        };
+    };
+    exchangeToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/x-www-form-urlencoded": {
+                    /** @description `urn:ietf:params:oauth:grant-type:token-exchange`. */
+                    grant_type: string;
+                    /** @description JWT of a trusted issuer, at most 10 minutes old. It is accepted once. */
+                    subject_token: string;
+                    /** @enum {string} */
+                    subject_token_type: "urn:ietf:params:oauth:token-type:jwt" | "urn:ietf:params:oauth:token-type:id_token";
+                    /** @description The `aud` of the token, or the id of a trusted issuer, which is needed if several accept the token. */
+                    audience?: string;
+                    /** @constant */
+                    requested_token_type?: "urn:ietf:params:oauth:token-type:access_token";
+                };
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExchangedToken"];
                 };
             };
         };

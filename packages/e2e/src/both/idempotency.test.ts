@@ -38,6 +38,11 @@ async function open() {
 
 type Opened = Awaited<ReturnType<typeof open>>;
 
+const TRUSTED = {
+  ...{ name: 'Jobs', issuer: 'https://issuer.example', audience: 'latchkey', claims: { sub: 'job' } },
+  ...{ scopes: ['files:read'], allApplications: true, lifetimeSeconds: 60 },
+};
+
 /** A request of every route that changes something, and another body for the same route. */
 const REQUESTS: ReadonlyArray<[string, (given: Opened) => Sent, object | string]> = [
   [
@@ -105,6 +110,11 @@ const REQUESTS: ReadonlyArray<[string, (given: Opened) => Sent, object | string]
     'PATCH api-keys',
     ({ keyId }) => ({ method: 'PATCH', path: `${PANEL}/api-keys/${keyId}`, body: { name: 'Renamed' } }),
     { name: 'Again' },
+  ],
+  [
+    'POST trusted-issuers',
+    () => ({ method: 'POST', path: `${PANEL}/trusted-issuers`, body: TRUSTED }),
+    { ...TRUSTED, audience: 'another' },
   ],
   ['POST api-keys revoke', ({ keyId }) => ({ method: 'POST', path: `${PANEL}/api-keys/${keyId}/revoke` }), {}],
   [

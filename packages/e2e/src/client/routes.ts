@@ -119,6 +119,12 @@ export const SESSION_ROUTES: readonly RouteCase[] = [
   route(`PATCH ${PANEL}/api-keys/${NOTHING}`, () => ({ name: 'Another name' })),
   route(`POST ${PANEL}/api-keys/${NOTHING}/revoke`),
   route(`POST ${PANEL}/api-keys/${NOTHING}/rotate`),
+  route(`GET ${PANEL}/trusted-issuers`),
+  route(`POST ${PANEL}/trusted-issuers`, () => ({
+    ...{ name: 'An issuer', issuer: 'https://issuer.example', audience: 'latchkey', claims: { sub: 'a' } },
+    ...{ scopes: ['applications:read'], allApplications: true, lifetimeSeconds: 60 },
+  })),
+  route(`DELETE ${PANEL}/trusted-issuers/${NOTHING}`),
   route(`GET ${PANEL}/audit-log`),
   { ...route(`POST ${PANEL}/upload-avatar`), request: () => ({ body: SMALLEST_PNG, headers: { 'content-type': 'image/png' } }) },
   route(`GET ${PANEL}/avatar`),

@@ -27,6 +27,8 @@ export interface OidcIssuer {
    * @returns the query that the service is called back with
    */
   visit(authorizationUrl: string, login: string, turnBack?: boolean): Promise<string>;
+  /** A JWT of the service account `job`, as a job of a CI server has one. */
+  tokenOfJob(audience: string): Promise<string>;
   stop(): Promise<void>;
 }
 
@@ -38,12 +40,28 @@ export async function startOidcIssuer(): Promise<OidcIssuer> {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const users = new Map<string, UserClaims>();
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
-  const ttls = ['AccessToken', 'AuthorizationCode', 'Grant', 'IdToken', 'Interaction', 'Session'];
+  const ttls = ['AccessToken', 'AuthorizationCode', 'ClientCredentials', 'Grant', 'IdToken', 'Interaction', 'Session'];
   const provider = new Provider(url, {
-    clients: [{ client_id: 'latchkey', client_secret: CLIENT_SECRET, redirect_uris: [REDIRECT_URI, `${REDIRECT_URI}/corp`] }],
+    clients: [
+      { client_id: 'latchkey', client_secret: CLIENT_SECRET, redirect_uris: [REDIRECT_URI, `${REDIRECT_URI}/corp`] },
+      {
+        client_id: 'job',
+        client_secret: CLIENT_SECRET,
+        redirect_uris: [],
+        response_types: [],
+        grant_types: ['client_credentials'],
+      },
+    ],
     claims: { email: ['email', 'email_verified'], profile: ['preferred_username', 'name', 'picture'] },
     cookies: { keys: ['a key of the cookies of this issuer'] },
-    features: { devInteractions: { enabled: false } },
+    features: {
+      devInteractions: { enabled: false },
+      clientCredentials: { enabled: true },
+      resourceIndicators: {
+        enabled: true,
+        getResourceServerInfo: (_ctx, audience) => ({ ...{ scope: '', audience }, accessTokenFormat: 'jwt' }),
+      },
+    },
     interactions: { url: (_ctx, { uid }) => `${SIGN_IN_PATH}${uid}` },
     loadExistingGrant: agreeToEverything,
     findAccount: (_ctx, sub) => ({ accountId: sub, claims: async () => ({ sub, ...users.get(sub) }) }),
@@ -61,9 +79,17 @@ export async function startOidcIssuer(): Promise<OidcIssuer> {
       OIDC_CORP_ISSUER: url,
       OIDC_CORP_CLIENT_ID: 'latchkey',
       OIDC_CORP_CLIENT_SECRET: CLIENT_SECRET,
+      TRUSTED_ISSUER_INTERNAL_HOSTS: new URL(url).host,
     },
     know: (login, claims) => void users.set(login, claims),
     visit,
+    async tokenOfJob(resource) {
+      const client = { client_id: 'job', client_secret: CLIENT_SECRET };
+      const authorization = `Basic ${Buffer.from(Object.values(client).join(':')).toString('base64')}`;
+      const body = new URLSearchParams({ grant_type: 'client_credentials', resource });
+      const response = await fetch(`${url}/token`, { method: 'POST', headers: { authorization }, body });
+      return ((await response.json()) as { readonly access_token: string }).access_token;
+    },
     async stop() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

@@ -139,7 +139,7 @@ it('none of these requests changed anything', async () => {
   expect(account).toMatchObject({ avatarUrl: null, twoFactorEnabled: false });
 });
 
-it('every route of the OpenAPI document needs a credential, but those that begin a session or reset a password', async () => {
+it('every route of the OpenAPI document needs a credential, but those that begin a session, exchange a token or reset a password', async () => {
   const { paths } = await readOpenApiDocument(sharedApi().baseUrl);
   const open: string[] = [];
   for (const [path, operations] of Object.entries(paths)) {
@@ -157,6 +157,7 @@ it('every route of the OpenAPI document needs a credential, but those that begin
     }
   }
   expect(open.filter((name) => !/\/(?:auth\/oidc|updates)\//.test(name))).toEqual([
+    'POST /api/v1/auth/token',
     'POST /api/v1/auth/sign-up',
     'POST /api/v1/auth/sign-in',
     'GET /api/v1/auth/methods',

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { PASSWORD, signUp, unique } from '../client/caller.ts';
 import { outcome } from '../client/files.ts';
 import { cookieLines, createUser, OidcBrowser } from '../client/oidc-browser.ts';
+import { exchangeForm, postToken } from '../client/token.ts';
 import { signUpGuarded } from '../client/two-factor.ts';
 import { type OidcIssuer, PUBLIC_URL, startOidcIssuer, type UserClaims } from '../fakes/oidc-issuer.ts';
 import { type DedicatedInstance, startDedicatedInstance } from '../instance/dedicated-instance.ts';
@@ -23,6 +24,20 @@ afterAll(async () => {
 
 const browser = (session?: string) => new OidcBrowser(instance.api, issuer, session);
 const someone = (claims: UserClaims = {}) => createUser(issuer, claims);
+
+it('a token that the issuer gave a job is exchanged for a key', async () => {
+  const { session } = await signUp(instance.api);
+  const [name, audience] = ['Job of corp', 'https://latchkey.test'];
+  const rights = { scopes: ['account:read'], allApplications: true, lifetimeSeconds: 60 };
+  const trusted = { name, issuer: issuer.url, audience, claims: { client_id: 'job' }, ...rights };
+  expect(outcome(await session.post('/api/v1/panel/trusted-issuers', trusted))).toBe('200');
+  const { baseUrl } = instance.api;
+  const { json } = await postToken(baseUrl, exchangeForm(await issuer.tokenOfJob(audience), { audience }));
+  const job = instance.api.with({ authorization: `Bearer ${json.access_token}` });
+  expect(outcome(await job.get('/api/v1/panel/get-account-limits'))).toBe('200');
+  const other = await postToken(baseUrl, exchangeForm(await issuer.tokenOfJob('https://other.test')));
+  expect([other.status, other.json.error]).toEqual([400, 'invalid_request']);
+});
 
 describe('signing in at an issuer', () => {
   it('opens a session of a new account, and the next time another session of the same', async () => {

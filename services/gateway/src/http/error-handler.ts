@@ -5,6 +5,7 @@ import type { Logger } from '@latchkey/kit/log/logger';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { errors } from '../errors.ts';
 import type { Route } from '../routing/route.ts';
+import { formTypeUnsupported, oauthError, oauthStatus } from './oauth.ts';
 import { bytesTypeUnsupported } from './request-body.ts';
 import { locateDetail } from './validation.ts';
 
@@ -17,20 +18,21 @@ export function createErrorHandler(logger: Logger) {
   return (err: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const known = toDomainError(err, request);
     if (!known) logger.error({ err, requestId: request.id, route: request.routeOptions.url }, 'request failed');
-    return sendError(reply, known ?? internal_error(), request.id);
+    return sendError(reply, known ?? internal_error(), request);
   };
 }
 
-function sendError(reply: FastifyReply, err: DomainError, requestId: string): FastifyReply {
+function sendError(reply: FastifyReply, err: DomainError, { id, routeOptions }: FastifyRequest): FastifyReply {
   if (err.kind === 'rate_limited') reply.headers(rateLimitHeaders(err));
   // Required by RFC 9110, 11.6.1.
   if (err.kind === 'unauthenticated') reply.header('www-authenticate', 'Bearer realm="latchkey"');
   if (err.reason === 'idempotency_in_progress') reply.header('retry-after', '1');
   if (err.httpStatus === 503) reply.header('retry-after', RETRY_AFTER_UNAVAILABLE_S);
+  const isOAuth = routeOptions.config?.isOAuth;
   return reply
-    .code(err.httpStatus)
+    .code(isOAuth ? oauthStatus(err) : err.httpStatus)
     .header('content-type', 'application/json; charset=utf-8')
-    .send(JSON.stringify(errorEnvelope(err, requestId)));
+    .send(JSON.stringify(isOAuth ? oauthError(err) : errorEnvelope(err, id)));
 }
 
 function toDomainError(err: unknown, request: FastifyRequest): DomainError | undefined {
@@ -44,6 +46,7 @@ const WRONG_LENGTH = { path: 'header.content-length', message: 'must be the leng
 
 function fromFastifyError(err: FastifyError, { routeOptions }: FastifyRequest): DomainError | undefined {
   if (err.code === 'FST_ERR_CTP_BODY_TOO_LARGE') return errors.body_too_large();
+  if (err.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' && routeOptions.config?.isOAuth) return formTypeUnsupported();
   if (err.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE')
     return routeOptions.config?.takesBytes ? bytesTypeUnsupported() : errors.media_type_unsupported();
   // Errors of other libraries have codes that are numbers.

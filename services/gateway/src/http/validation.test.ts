@@ -83,27 +83,28 @@ describe('a list', () => {
 
 const bodies = routes.flatMap(({ method, url, body }) => (body ? [{ name: `${method} ${url}`, body }] : []));
 
-it.each(bodies)('the worst body of $name makes at most 10 issues', ({ body }) => {
+it.each(bodies)('the worst body of $name makes at most 10 issues, or 3 for a list and one for another property', ({ body }) => {
   const properties = findInputs(z.toJSONSchema(body, { io: 'input', unrepresentable: 'any' }) as JsonSchema);
   for (const wrong of [1, {}, '', 'a'.repeat(TEXT_BYTES)]) {
     const worst = properties.map(([name, { type, maxItems }]) => [name, type === 'array' ? Array(maxItems).fill(1) : wrong]);
     const value = { ...Object.fromEntries(worst), action: 'change_file_name', unknown: 1 };
-    expect(body.safeParse(value).error?.issues.length).toBeLessThanOrEqual(10);
+    const perProperty = properties.reduce((sum, [, { type }]) => sum + (type === 'array' ? 3 : 1), 1);
+    expect(body.safeParse(value).error?.issues.length).toBeLessThanOrEqual(Math.max(10, perProperty));
   }
 });
 
 const LONG_TEXTS = ['a', ' ', '\x7f', '\0', '\u0315\u0316', '😀', 'a.', '-', '9', '"'].map((part) =>
   part.repeat(TEXT_BYTES / Buffer.byteLength(part)),
 );
-/** Of a wrong type for every input. */
+/** Of a wrong type for every input but maps. */
 const OBJECTS = [{ length: 1e9 }, { length: 0 }, { length: { toString: 1 } }, { length: [] }, {}];
 const OTHERS = [0, -1, 1.5, 1e308, null, true, [], Array(ITEMS).fill(''), Array(ITEMS).fill(1)];
 
 describe('the details of a request', () => {
-  it.each(inputs)('have one rule for $name, whatever its value', ({ path, validate }) => {
+  it.each(inputs)('have one rule for $name, whatever its value', ({ path, validate, schema }) => {
     for (const value of [...LONG_TEXTS, ...OTHERS])
       expect(validate(value).filter((detail) => detail.path === path).length).toBeLessThanOrEqual(1);
-    for (const value of OBJECTS) {
+    for (const value of schema.type === 'object' ? [] : OBJECTS) {
       const [rule, ...more] = validate(value).filter((detail) => detail.path === path);
       expect([rule?.message, more]).toEqual([expect.stringMatching(/^must (?!.*(?:entries|empty))/), []]);
     }

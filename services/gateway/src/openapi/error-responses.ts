@@ -67,6 +67,7 @@ export class ErrorResponses {
   readonly #codes = new Set<string>(['VALIDATION_ERROR']);
 
   of(route: Route): Record<string, object> {
+    if (route.isOAuth) return OAUTH_RESPONSES;
     const found: Record<number, { readonly sentences: Set<string>; readonly codes: Set<string> }> = {};
     const change = isStateChanging(route.method) ? [ANY_CHANGE] : [];
     const rules = [
@@ -186,4 +187,38 @@ const HEADERS: Readonly<Record<number, object>> = {
     'RateLimit-Policy': toHeader('The quota (`q`) of that limit, and its window in seconds (`w`).', '"ip";q=600;w=60'),
   },
   503: RETRY_AFTER,
+};
+
+const toOAuthResponse = (status: number, description: string, code: string, text: string) => {
+  const properties = { error: { type: 'string' }, error_description: { type: 'string' } };
+  const schema = { type: 'object', properties, required: Object.keys(properties) };
+  const example = { error: code, error_description: text };
+  return {
+    description,
+    ...(HEADERS[status] && { headers: HEADERS[status] }),
+    content: { 'application/json': { schema, example } },
+  };
+};
+
+/** Errors of routes that respond as RFC 6749 says. */
+const OAUTH_RESPONSES = {
+  400: toOAuthResponse(
+    400,
+    'The request is rejected: `invalid_request`, `invalid_target` or `unsupported_grant_type`.',
+    'invalid_request',
+    'The token was exchanged before. Request a new one.',
+  ),
+  429: toOAuthResponse(
+    429,
+    'A limit is reached; `Retry-After` says when to repeat.',
+    'temporarily_unavailable',
+    'Too many requests',
+  ),
+  500: toOAuthResponse(500, 'An unexpected error.', 'server_error', 'Internal server error'),
+  503: toOAuthResponse(
+    503,
+    'The issuer or a dependency does not respond; the token may have been used.',
+    'temporarily_unavailable',
+    'The service is temporarily unavailable',
+  ),
 };

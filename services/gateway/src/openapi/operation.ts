@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { idempotencyHeaders, takesIdempotencyKey } from '../http/idempotency.ts';
+import { FORM_TYPE } from '../http/oauth.ts';
 import { BYTES_MEDIA_TYPE } from '../http/request-body.ts';
 import type { Route } from '../routing/route.ts';
 import type { ErrorResponses } from './error-responses.ts';
@@ -44,10 +45,14 @@ function toParameters(schema: z.ZodType | undefined, where: 'path' | 'query' | '
   });
 }
 
-function toRequestBody({ body, isBodyOptional, bytesBody, examples = {} }: Route, schemas: SchemaCollection): object | undefined {
+function toRequestBody(
+  { body, isBodyOptional, bytesBody, isOAuth, examples = {} }: Route,
+  schemas: SchemaCollection,
+): object | undefined {
   const media = { examples: mapValues(examples, (value) => ({ value })) };
   if (bytesBody) return { required: true, content: { [BYTES_MEDIA_TYPE]: { schema: BYTES, ...media } } };
-  return body && { required: !isBodyOptional, content: { 'application/json': { schema: schemas.add(body, 'input'), ...media } } };
+  const type = isOAuth ? FORM_TYPE : 'application/json';
+  return body && { required: !isBodyOptional, content: { [type]: { schema: schemas.add(body, 'input'), ...media } } };
 }
 
 function successResponses(route: Route, schemas: SchemaCollection): Record<string, object> {
@@ -69,7 +74,8 @@ function successResponses(route: Route, schemas: SchemaCollection): Record<strin
     }),
   };
   const headers = Object.keys(all).length > 0 && { headers: mapValues(all, toHeader) };
-  const content = { 'application/json': { schema: schemas.add(toEnvelope(route), 'output') } };
+  const schema = route.isOAuth && route.data ? route.data : toEnvelope(route);
+  const content = { 'application/json': { schema: schemas.add(schema, 'output') } };
   return { 200: { description: 'Success.', ...headers, content }, ...redirect };
 }
 

@@ -42,6 +42,7 @@ it('the limits have defaults', () => {
     'sign-in 10/60s',
     'sign-in-failures 10/900s',
     'oidc-visits 10/60s',
+    'token-exchange 10/60s',
     'two-factor-disabling 10/60s',
     'api-key-creation 10/3600s',
     'uploads 10/60s',

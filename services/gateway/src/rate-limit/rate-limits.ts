@@ -37,6 +37,7 @@ export function createRateLimits(config: GatewayConfig) {
     signInFailures: { name: 'sign-in-failures', max: failures, windowMs: 15 * MINUTE_MS } as Limit,
     // Separate from sign-in: any page can make its visitors use these.
     oidcVisits: perMinute('oidc-visits', attempts),
+    tokenExchange: perMinute('token-exchange', attempts),
     twoFactorDisabling: perMinute('two-factor-disabling', attempts),
     apiKeyCreation: { name: 'api-key-creation', max: config.API_KEYS_CREATED_PER_HOUR, windowMs: 60 * MINUTE_MS } as Limit,
     uploads: perMinute('uploads', config.UPLOAD_ATTEMPTS_PER_MINUTE),

@@ -20,13 +20,18 @@ const URL = '/api/v1/panel/api-keys';
 
 const unique = (items: readonly unknown[]) => new Set(items).size === items.length;
 
-const scope = z.enum(SCOPES).meta({ id: 'Scope', description: 'What a management API key may do.' });
+export const scope = z.enum(SCOPES).meta({ id: 'Scope', description: 'What a management API key may do.' });
 
-const fields = {
+/** Settings of a key that a trusted issuer has too. */
+export const keyFields = {
   name: nameText(KEY_NAME, `Name, ${describeLength(KEY_NAME)} without invisible ones and white space around.`),
   scopes: list(scope, 1, SCOPES.length).refine(unique, 'must not have a scope twice').meta({ uniqueItems: true }),
   allApplications: z.boolean(),
   applicationIds: list(applicationId, 0, KEY_APPLICATIONS_MAX),
+};
+
+const fields = {
+  ...keyFields,
   expiresAt: z.iso
     .datetime({ offset: true })
     .transform((text) => new Date(text))
@@ -34,7 +39,7 @@ const fields = {
     .nullable(),
 };
 
-const RESTRICTION = {
+export const RESTRICTION = {
   path: ['applicationIds'],
   message: 'must have at least one id if allApplications is false, and none if it is true',
 };
@@ -68,6 +73,14 @@ const record = {
     .meta({ examples: ['203.0.113.7'] }),
   createdAt: timestamp,
   updatedAt: timestamp,
+  issuer: z
+    .string()
+    .optional()
+    .meta({ description: 'Issuer of the token that the key was exchanged for.', examples: ['https://gitlab.com'] }),
+  subject: z
+    .string()
+    .optional()
+    .meta({ description: 'Subject of that token.', examples: ['project_path:acme/editor:ref_type:branch:ref:main'] }),
 };
 
 const apiKey = z.object(record).meta({ id: 'ApiKey', description: 'A management API key, without its secret.' });
@@ -89,6 +102,7 @@ export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
     defineRoute(`GET ${URL}`, 'session', {
       operationId: 'listApiKeys',
       summary: 'List management API keys',
+      description: 'Revoked and expired ones too. Those of trusted issuers leave the list when they expire.',
       data: z.array(apiKey),
       message: 'Successfully fetched API keys.',
       handle: async ({ principal }) => {
@@ -194,7 +208,7 @@ function toExpiry(expiresAt: Date | null | undefined) {
 }
 
 function toRecord(key: ApiKey) {
-  const { id, name, publicId, keyLast4, scopes, allApplications, applicationIds, lastUsedIp = null } = key;
+  const { id, name, publicId, keyLast4, scopes, allApplications, applicationIds, lastUsedIp = null, issuer, subject } = key;
   return {
     ...{ id, name, publicId, keyLast4, scopes, allApplications, applicationIds },
     expiresAt: toIsoOrNull(key.expiresAt),
@@ -203,5 +217,6 @@ function toRecord(key: ApiKey) {
     lastUsedIp,
     createdAt: toIsoOrNull(key.createdAt),
     updatedAt: toIsoOrNull(key.updatedAt),
+    ...(issuer !== undefined && { issuer, subject }),
   };
 }

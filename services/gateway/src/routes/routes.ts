@@ -20,6 +20,8 @@ import { releaseSettingRoutes } from './release-settings.ts';
 import { releaseRoutes } from './releases.ts';
 import { runtimeKeyRoutes } from './runtime-keys.ts';
 import { sessionRoutes } from './sessions.ts';
+import { tokenRoutes } from './token.ts';
+import { trustedIssuerRoutes } from './trusted-issuers.ts';
 import { twoFactorRoutes } from './two-factor.ts';
 import { updateRoutes } from './updates.ts';
 import { uploadFileRoutes } from './upload-file.ts';
@@ -33,6 +35,8 @@ const ROUTES: ReadonlyArray<readonly [Tag, (context: RouteContext) => Array<Omit
   ['Applications', eventRoutes],
   ['License levels', licenseLevelRoutes],
   ['API keys', apiKeyRoutes],
+  ['API keys', trustedIssuerRoutes],
+  ['API keys', tokenRoutes],
   ['Accounts', authRoutes],
   ['Accounts', sessionRoutes],
   ['Accounts', passwordRoutes],

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 
-/** Most details of an error, and most issues that a body makes. */
+/** Most details of an error. */
 export const ISSUES_MAX = 10;
 
 /**
- * Invalid elements after which the rest of a list is not checked. A body has up to two lists and four
- * other causes of issues, together {@link ISSUES_MAX}.
+ * Invalid elements after which the rest of a list is not checked, so that a body makes about
+ * {@link ISSUES_MAX} issues, however long its lists are.
  */
 const INVALID_ELEMENTS_MAX = 3;
 

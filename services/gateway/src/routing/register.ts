@@ -5,6 +5,7 @@ import type { Principal } from '../authentication/credential.ts';
 import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
 import { addIdempotency } from '../http/idempotency.ts';
+import { parseForms } from '../http/oauth.ts';
 import { leaveBodyUnread, withoutIdleTimeout } from '../http/request-body.ts';
 import { currentRequest } from '../request-context.ts';
 import { resolveApplication } from './application.ts';
@@ -14,6 +15,7 @@ import { AlternativeSuccess, type Route } from './route.ts';
 declare module 'fastify' {
   interface FastifyContextConfig {
     readonly takesBytes?: boolean;
+    readonly isOAuth?: boolean;
   }
 }
 
@@ -34,21 +36,22 @@ declare module 'fastify' {
  * {@link Gate} makes 2 to 7 before the body is read. Services check everything else.
  */
 export function registerRoute(app: FastifyInstance, gate: Gate, clients: Clients, route: Route): void {
-  const { bytesBody } = route;
-  if (!bytesBody) {
+  const { bytesBody, isOAuth } = route;
+  if (!bytesBody && !isOAuth) {
     addRoute(app, gate, clients, route);
     return;
   }
   // Body parsers belong to an encapsulated part of the server.
   void app.register(async (part) => {
-    leaveBodyUnread(part, bytesBody);
+    if (bytesBody) leaveBodyUnread(part, bytesBody);
+    else parseForms(part);
     addRoute(part, gate, clients, route);
   });
 }
 
 function addRoute(app: FastifyInstance, gate: Gate, clients: Clients, route: Route): void {
   const admitted = new WeakMap<FastifyRequest, AdmittedRequest>();
-  const { method, url, body, isBodyOptional, query, params, headers, bytesBody } = route;
+  const { method, url, body, isBodyOptional, query, params, headers, bytesBody, isOAuth = false } = route;
   app.route({
     method,
     url,
@@ -58,7 +61,7 @@ function addRoute(app: FastifyInstance, gate: Gate, clients: Clients, route: Rou
       ...(params && { params }),
       ...(headers && { headers }),
     },
-    config: { takesBytes: bytesBody !== undefined },
+    config: { takesBytes: bytesBody !== undefined, isOAuth },
     onRequest: async (request, reply) => {
       admitted.set(request, await gate.admit(request, reply, route));
     },
@@ -80,6 +83,7 @@ function addRoute(app: FastifyInstance, gate: Gate, clients: Clients, route: Rou
       };
       const result = await (bytesBody ? withoutIdleTimeout(request.raw, handle) : handle());
       if (currentRequest()?.isReplayed) reply.header(REPLAYED_HEADER, 'true');
+      if (isOAuth) return result;
       if (route.bytesResponse || (route.redirects && reply.sent)) return reply;
       return toEnvelope(route, result);
     },

@@ -109,6 +109,8 @@ export interface RouteDefinition<
   readonly isBodyOptional?: boolean;
   /** Valid bodies by name. */
   readonly examples?: Readonly<Record<string, z.input<B>>>;
+  /** Takes a form and responds without an envelope, errors too (RFC 6749, 5). */
+  readonly isOAuth?: boolean;
   /** Takes bytes instead of JSON: of `application/octet-stream`, or of any type but forms. */
   readonly bytesBody?: 'plain' | 'any';
   readonly query?: Q;

@@ -88,6 +88,7 @@ export const EXAMPLE_IDS = {
   file: '019a9e43-7f02-7b9c-a1e8-4d6c0b2f5e83',
   apiKey: '019a9e45-1d4e-7280-9c37-8b5f6e0a1d94',
   release: '019a9e47-4b1a-7c63-9d2f-8e5f0a6c3b71',
+  trustedIssuer: '019a9e48-6a2d-7b15-8e94-0c7d3f1b5a86',
   session: '019a9e46-2c60-7f15-b8d4-6a0c9e3f7b12',
 } as const;
 

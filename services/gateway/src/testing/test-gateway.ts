@@ -12,6 +12,7 @@ import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb'
 import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService, PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { CredentialService } from '@latchkey/proto/latchkey/identity/v1/credential_pb';
+import { TrustedIssuerService } from '@latchkey/proto/latchkey/identity/v1/trusted_issuer_pb';
 import { testRedis } from '@latchkey/testkit/redis/redis';
 import { afterAll, beforeAll } from 'vitest';
 import { readGatewayConfig } from '../config.ts';
@@ -27,6 +28,7 @@ export interface TestGatewayOptions {
   readonly files?: Partial<ServiceImpl<typeof FileService>>;
   readonly avatars?: Partial<ServiceImpl<typeof AvatarService>>;
   readonly apiKeys?: Partial<ServiceImpl<typeof ApiKeyService>>;
+  readonly trustedIssuers?: Partial<ServiceImpl<typeof TrustedIssuerService>>;
   readonly auditLogs?: Readonly<Record<'identity' | 'apps' | 'files', ServiceImpl<typeof AuditService>>>;
   readonly filesData?: Partial<FilesDataPath>;
   readonly redisUrl?: string;
@@ -75,6 +77,7 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
         rpcRoute(AccountService, (accounts ?? {}) as ServiceImpl<typeof AccountService>),
         rpcRoute(CredentialService, (options.credentials ?? {}) as ServiceImpl<typeof CredentialService>),
         rpcRoute(ApiKeyService, (apiKeys ?? {}) as ServiceImpl<typeof ApiKeyService>),
+        rpcRoute(TrustedIssuerService, (options.trustedIssuers ?? {}) as ServiceImpl<typeof TrustedIssuerService>),
       ),
       apps: transport('apps', rpcRoute(ApplicationService, (applications ?? {}) as ServiceImpl<typeof ApplicationService>)),
       files: transport(

@@ -42,6 +42,7 @@ export function parseChange(change: ApiKeyChange, now: Date): ColumnChanges {
 
 /** Validates a change against the stored key: only restricted keys list applications. */
 export function checkChange(stored: ApiKeyRow, changes: ColumnChanges): void {
+  if (stored.trusted_issuer_id) throw errors.exchanged_api_key_unchangeable();
   if (stored.revoked_at) throw errors.revoked_api_key_unchangeable();
   if (changes.all_applications === undefined && !changes.application_ids) return;
   const { all_applications, application_ids } = { ...stored, ...changes };

@@ -10,8 +10,12 @@ export interface ApiKeyRef {
 
 const keysOf = (db: Db, accountId: string) => db.selectFrom('api_key').where('account_id', '=', accountId);
 
-export async function selectApiKeys(db: Db, accountId: string, after: string | undefined, limit: number): Promise<ApiKeyRow[]> {
-  const page = keysOf(db, accountId).selectAll().orderBy('created_at').orderBy('id').limit(limit);
+/** Those in the list of keys: of trusted issuers only the ones that have not expired. */
+export async function selectApiKeys(db: Db, accountId: string, now: Date, after: string | undefined, limit: number) {
+  const listed = keysOf(db, accountId).where(({ eb, or }) =>
+    or([eb('trusted_issuer_id', 'is', null), eb('expires_at', '>', now)]),
+  );
+  const page = listed.selectAll().orderBy('created_at').orderBy('id').limit(limit);
   if (!after) return page.execute();
   const last = keysOf(db, accountId).select(['created_at', 'id']).where('id', '=', after);
   return page.where(({ eb, refTuple }) => eb(refTuple('created_at', 'id'), '>', last.$asTuple('created_at', 'id'))).execute();
@@ -28,6 +32,7 @@ export async function lockApiKey(tx: Db, { accountId, apiKeyId }: ApiKeyRef): Pr
 export async function countActiveApiKeys(db: Db, accountId: string, now: Date): Promise<number> {
   const { count } = await keysOf(db, accountId)
     .select(({ fn }) => fn.countAll<string>().as('count'))
+    .where('trusted_issuer_id', 'is', null)
     .where('revoked_at', 'is', null)
     .where(({ eb, or }) => or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]))
     .executeTakeFirstOrThrow();

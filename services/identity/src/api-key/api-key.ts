@@ -35,7 +35,7 @@ export async function listApiKeys(ctx: IdentityContext, accountText: string, pag
   const accountId = parseId(accountText);
   const after = pageToken === '' ? undefined : parseId(pageToken);
   if (!accountId || (pageToken !== '' && !after)) return { apiKeys: [], nextPageToken: '' };
-  const rows = await selectApiKeys(ctx.db, accountId, after, PAGE_SIZE + 1);
+  const rows = await selectApiKeys(ctx.db, accountId, ctx.clock(), after, PAGE_SIZE + 1);
   const apiKeys = rows.slice(0, PAGE_SIZE);
   return { apiKeys, nextPageToken: rows.length > PAGE_SIZE ? (apiKeys.at(-1)?.id ?? '') : '' };
 }
@@ -92,7 +92,7 @@ export async function updateApiKey(ctx: ActingContext, ref: ApiKeyRef, change: A
  * Returns the record and the only copy of the key's text.
  *
  * @throws `api_key_not_found`, `api_key_settings_invalid` for an overlap out of bounds,
- *   `api_key_not_active`
+ *   `exchanged_api_key_unchangeable`, `api_key_not_active`
  */
 export async function rotateApiKey(ctx: ActingContext, ref: ApiKeyRef, overlapSeconds: number) {
   const owned = parseRef(ref);
@@ -102,6 +102,7 @@ export async function rotateApiKey(ctx: ActingContext, ref: ApiKeyRef, overlapSe
   const { replaced, ...created } = await runTransaction(ctx.db, async (tx) => {
     const stored = await lockApiKey(tx, owned);
     if (!stored) throw errors.api_key_not_found();
+    if (stored.trusted_issuer_id) throw errors.exchanged_api_key_unchangeable();
     const now = ctx.clock();
     if (!isActive(stored, now)) throw errors.api_key_not_active();
     const { name, scopes, all_applications, application_ids, expires_at, account_id: accountId, id: apiKeyId } = stored;
@@ -120,7 +121,7 @@ export async function rotateApiKey(ctx: ActingContext, ref: ApiKeyRef, overlapSe
   return created;
 }
 
-function toKeyColumns(
+export function toKeyColumns(
   { apiKeyPepper }: IdentityContext,
   { accountId, text, publicId, now }: { accountId: string; text: string; publicId: string; now: Date },
 ) {
@@ -165,7 +166,7 @@ async function changeLocked(ctx: IdentityContext, ref: ApiKeyRef, change: Change
 }
 
 /** Text other than an id is an unknown application. */
-async function checkOwned(accountId: string, ids: readonly string[], findOwned: FindOwned): Promise<void> {
+export async function checkOwned(accountId: string, ids: readonly string[], findOwned: FindOwned): Promise<void> {
   if (ids.length === 0) return;
   if (!ids.every(parseId)) throw errors.application_not_found();
   const owned = new Set(await findOwned(accountId, ids));

@@ -25,7 +25,10 @@ export type Action =
   | 'api_key.updated'
   | 'api_key.revoked'
   | 'api_key.rotated'
-  | 'api_key.application_removed';
+  | 'api_key.application_removed'
+  | 'api_key.exchanged'
+  | 'trusted_issuer.created'
+  | 'trusted_issuer.deleted';
 
 /** An action on an account, or on one of its management keys. */
 export function actionOn(

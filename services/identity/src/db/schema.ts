@@ -78,12 +78,37 @@ export interface ApiKeyTable {
   all_applications: boolean;
   /** Empty when `all_applications`. */
   application_ids: string[];
+  /** Set for the key of a trusted issuer, with the two columns below. */
+  trusted_issuer_id: Generated<string | null>;
+  issuer: Generated<string | null>;
+  subject: Generated<string | null>;
   expires_at: Date | null;
   revoked_at: Generated<Date | null>;
   last_used_at: Generated<Date | null>;
   last_used_ip: Generated<string | null>;
   created_at: Date;
   updated_at: Date;
+}
+
+/** An issuer whose tokens are exchanged for management keys. */
+export interface TrustedIssuerTable {
+  id: string;
+  account_id: string;
+  name: string;
+  issuer: string;
+  audience: string;
+  /** Each as JSON, `["name",value]`. */
+  claims: string[];
+  /** SHA-256 of the issuer, the audience and the longest of the claims, which tokens are found by. */
+  lookup_hash: Buffer;
+  /** JSON Web Key Set; null where the issuer publishes its keys. */
+  jwks: string | null;
+  scopes: string[];
+  all_applications: boolean;
+  /** Empty when `all_applications`. */
+  application_ids: string[];
+  lifetime_seconds: number;
+  created_at: Date;
 }
 
 /** A deleted account, for the removal of what other services store of it. */
@@ -102,6 +127,8 @@ export interface IdentityDatabase {
   oidc_link: OidcLinkTable;
   oidc_used_flow: { state_hash: Buffer; expires_at: Date };
   api_key: ApiKeyTable;
+  trusted_issuer: TrustedIssuerTable;
+  used_token: { token_hash: Buffer; expires_at: Date };
   deleted_account: DeletedAccountTable;
   mail: MailTable;
 }

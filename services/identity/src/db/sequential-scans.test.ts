@@ -1,6 +1,6 @@
 import { eventually } from '@latchkey/testkit/eventually';
 import { beforeAll, expect, test } from 'vitest';
-import { MINUTE_MS, openTestIdentity, outcomeOf, type TestInstance } from '../testing/identity.ts';
+import { MINUTE_MS, outcomeOf, type TestInstance } from '../testing/identity.ts';
 import {
   createSomeKey,
   keyCredential,
@@ -10,12 +10,14 @@ import {
   signUpSomeone,
   someSignUp,
 } from '../testing/sample.ts';
+import { openTokenIssuer } from '../testing/token-issuer.ts';
 import { guardSomeone } from '../testing/two-factor.ts';
 
-const identity = await openTestIdentity({ SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'latchkey@example.test' });
+const mail = { SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'latchkey@example.test' };
+const { identity, settings, sign, claims } = await openTokenIssuer(mail);
 
 const ROWS = 5_000;
-const TABLES = ['account', 'session', 'api_key', 'two_factor', 'recovery_code', 'mail'];
+const TABLES = ['account', 'session', 'api_key', 'two_factor', 'recovery_code', 'mail', 'trusted_issuer', 'used_token'];
 
 beforeAll(async () => {
   const client = await identity.db.connect();
@@ -41,6 +43,13 @@ beforeAll(async () => {
     `insert into mail (id, kind, account_id, recipient, token_hash, created_at, expires_at)
      select gen_random_uuid(), 'email_change', id, email, sha256(email::bytea), now(), now() from account`,
   );
+  await client.query(
+    `insert into trusted_issuer (id, account_id, name, issuer, audience, claims, lookup_hash, scopes, all_applications,
+       application_ids, lifetime_seconds, created_at)
+     select gen_random_uuid(), id, 'Filler', 'filler', 'filler', '{filler}', sha256(username::bytea), '{files:read}', true, '{}',
+       60, now() from account`,
+  );
+  await client.query(`insert into used_token (token_hash, expires_at) select sha256(username::bytea), now() from account`);
   await client.query('analyze');
   // Or the scans that the filling made would be counted up to a second later, as some test's.
   await client.query('select pg_stat_force_next_flush()');
@@ -83,7 +92,7 @@ async function scansOf(run: (instance: TestInstance) => Promise<unknown>) {
 
 test('no call scans a table sequentially', async () => {
   const counted = await scansOf(async (instance) => {
-    const { accounts, apiKeys, authentication, credentials, twoFactor } = instance;
+    const { accounts, apiKeys, authentication, credentials, trustedIssuers, twoFactor } = instance;
     const { account, session } = await signUpSomeone(instance);
     const guarded = await guardSomeone({ ...identity, ...instance });
     await guarded.signIn(guarded.code());
@@ -107,6 +116,10 @@ test('no call scans a table sequentially', async () => {
     const owner = { accountId: account.id, password: PASSWORD };
     await credentials.startEmailChange({ ...owner, email: someSignUp().email });
     await credentials.changePassword({ ...owner, newPassword: PASSWORD });
+    const { trustedIssuer } = await trustedIssuers.createTrustedIssuer({ ...settings, accountId: account.id });
+    await trustedIssuers.exchangeToken({ subjectToken: await sign(claims()) });
+    await trustedIssuers.listTrustedIssuers({ accountId: account.id });
+    await trustedIssuers.deleteTrustedIssuer({ accountId: account.id, trustedIssuerId: trustedIssuer?.id ?? '' });
     const token = 'x'.repeat(32);
     expect(await outcomeOf(credentials.resetPassword({ token, newPassword: PASSWORD }))).toBe('link_invalid');
   });

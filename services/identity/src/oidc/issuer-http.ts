@@ -25,8 +25,9 @@ const BODILESS = new Set([101, 103, 204, 205, 304]);
 /**
  * The `fetch` for one issuer: https or loopback only, no redirects (as openid-client asks), and
  * bounded response size and concurrency. The signal of a call also covers its wait and its body.
+ * @param send connects; not to every address if users choose the issuer
  */
-export function createIssuerFetch(concurrency: number): CustomFetch {
+export function createIssuerFetch(concurrency: number, send: typeof fetch = fetch): CustomFetch {
   const limit = pLimit(concurrency);
   return async (url, options) => {
     if (!isTrustworthy(new URL(url))) throw new IssuerError('the URL is neither https nor on loopback');
@@ -34,7 +35,7 @@ export function createIssuerFetch(concurrency: number): CustomFetch {
       throw new IssuerError('too many calls are waiting');
     }
     return limit(async () => {
-      const response = await fetch(url, options as RequestInit);
+      const response = await send(url, options as RequestInit);
       const body = await readBody(response);
       const { status, headers } = response;
       return new Response(BODILESS.has(status) ? null : body, { status, headers });

@@ -9,6 +9,7 @@ import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { CredentialService } from '@latchkey/proto/latchkey/identity/v1/credential_pb';
 import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
+import { TrustedIssuerService } from '@latchkey/proto/latchkey/identity/v1/trusted_issuer_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { createTestDatabase } from '@latchkey/testkit/postgres/database';
 import { testRedis } from '@latchkey/testkit/redis/redis';
@@ -39,6 +40,7 @@ export interface TestInstance {
   readonly authentication: Client<typeof AuthenticationService>;
   readonly credentials: Client<typeof CredentialService>;
   readonly oidc: Client<typeof OidcService>;
+  readonly trustedIssuers: Client<typeof TrustedIssuerService>;
   readonly twoFactor: Client<typeof TwoFactorService>;
 }
 
@@ -106,6 +108,7 @@ function createInstance(env: Readonly<Record<string, string>>, apps: FakeApps, d
     authentication: createClient(AuthenticationService, transport),
     credentials: createClient(CredentialService, transport),
     oidc: createClient(OidcService, transport),
+    trustedIssuers: createClient(TrustedIssuerService, transport),
     twoFactor: createClient(TwoFactorService, transport),
   };
 }

@@ -110,6 +110,20 @@ export declare type ApiKey = Message<"latchkey.identity.v1.ApiKey"> & {
    * @generated from field: google.protobuf.Timestamp updated_at = 13;
    */
   updatedAt?: Timestamp | undefined;
+
+  /**
+   * Issuer of the token that the key was exchanged for. Absent for keys that the owner created.
+   *
+   * @generated from field: optional string issuer = 14;
+   */
+  issuer?: string | undefined;
+
+  /**
+   * Subject of that token. Absent for keys that the owner created.
+   *
+   * @generated from field: optional string subject = 15;
+   */
+  subject?: string | undefined;
 };
 
 /**
@@ -613,6 +627,13 @@ export enum ApiKeyError {
    * @generated from enum value: API_KEY_ERROR_API_KEY_NOT_ACTIVE = 7;
    */
   API_KEY_NOT_ACTIVE = 7,
+
+  /**
+   * The key is that of a trusted issuer.
+   *
+   * @generated from enum value: API_KEY_ERROR_EXCHANGED_API_KEY_UNCHANGEABLE = 8;
+   */
+  EXCHANGED_API_KEY_UNCHANGEABLE = 8,
 }
 
 /**
@@ -628,7 +649,7 @@ export declare const ApiKeyErrorSchema: GenEnum<ApiKeyError>;
 export declare const ApiKeyService: GenService<{
   /**
    * ListApiKeys returns the keys of the account, revoked and expired ones included, oldest first, a
-   * page at a time.
+   * page at a time. Keys of trusted issuers leave it when they expire.
    *
    * @generated from rpc latchkey.identity.v1.ApiKeyService.ListApiKeys
    */
@@ -679,8 +700,8 @@ export declare const ApiKeyService: GenService<{
     output: typeof RotateApiKeyResponseSchema;
   },
   /**
-   * GetApiKeyUsage returns the number of active keys of an account and its limit. A string that is
-   * not a UUID names an account without keys.
+   * GetApiKeyUsage returns the number of active keys of an account and its limit, without those of
+   * trusted issuers. A string that is not a UUID names an account without keys.
    *
    * @generated from rpc latchkey.identity.v1.ApiKeyService.GetApiKeyUsage
    */

@@ -1,0 +1,35 @@
+import { type Kysely, sql } from 'kysely';
+
+export async function up(db: Kysely<unknown>): Promise<void> {
+  await sql`
+    create table if not exists trusted_issuer (
+      id uuid primary key,
+      account_id uuid not null constraint trusted_issuer_account references account on delete cascade,
+      name text not null,
+      issuer text not null,
+      audience text not null,
+      claims text[] not null,
+      lookup_hash bytea not null,
+      jwks text,
+      scopes text[] not null,
+      all_applications boolean not null,
+      application_ids uuid[] not null,
+      lifetime_seconds integer not null,
+      created_at timestamptz(3) not null
+    )`.execute(db);
+  await sql`create index if not exists trusted_issuer_of_account on trusted_issuer (account_id, created_at, id)`.execute(db);
+  await sql`create index if not exists trusted_issuer_lookup on trusted_issuer (lookup_hash)`.execute(db);
+  await sql`
+    create table if not exists used_token (
+      token_hash bytea primary key,
+      expires_at timestamptz(3) not null
+    )`.execute(db);
+  await sql`create index if not exists used_token_end on used_token (expires_at)`.execute(db);
+  await sql`
+    alter table api_key
+      add column if not exists trusted_issuer_id uuid,
+      add column if not exists issuer text,
+      add column if not exists subject text`.execute(db);
+  await sql`
+    create index if not exists api_key_exchanged_end on api_key (expires_at) where trusted_issuer_id is not null`.execute(db);
+}

@@ -1,0 +1,96 @@
+import { runTransaction } from '@latchkey/audit/transaction';
+import { DomainError } from '@latchkey/kit/errors/errors';
+import { deleteInBatches } from '@latchkey/kit/sweeper/sweeper';
+import { parseId } from '@latchkey/kit/validation/id';
+import type { ExchangeTokenRequest } from '@latchkey/proto/latchkey/identity/v1/trusted_issuer_pb';
+import { lockAccount } from '../account/account.store.ts';
+import { insertApiKey } from '../api-key/api-key.store.ts';
+import { type FindOwned, toKeyColumns } from '../api-key/api-key.ts';
+import { createApiKeyText } from '../api-key/api-key-text.ts';
+import { recordAction } from '../audit/actions.ts';
+import type { ActingContext, IdentityContext } from '../context.ts';
+import { errors } from '../errors.ts';
+import { readUnverified, type VerifiedToken, verifyToken } from './subject-token.ts';
+import {
+  countExchangedKeys,
+  deleteExchangedKeys,
+  deleteExpiredTokens,
+  hasTrustedIssuer,
+  insertUsedToken,
+  selectCandidates,
+  type TrustedIssuerRow,
+} from './trusted-issuer.store.ts';
+
+/** Trusted issuers that a token is verified against. */
+const CANDIDATES_MAX = 10;
+/** Keys of trusted issuers of an account that have not expired. It also bounds the list of keys. */
+const EXCHANGED_KEYS_MAX = 100;
+/** Time for which an expired key is stored, so that its use is answered with `api_key_expired`. */
+const KEPT_MS = 3_600_000;
+const SWEEP_BATCH = 100;
+
+/**
+ * Makes a management key for a token of a trusted issuer. Each token is accepted once.
+ * @throws the errors of `ExchangeToken`
+ */
+export async function exchangeToken(ctx: ActingContext, request: ExchangeTokenRequest, findOwned: FindOwned) {
+  const { trusted, verified } = await findTrusted(ctx, request);
+  const { id: trustedIssuerId, account_id: accountId, name, issuer, scopes, all_applications, lifetime_seconds } = trusted;
+  // Applications may have been deleted since.
+  const application_ids = all_applications ? [] : [...(await findOwned(accountId, trusted.application_ids))];
+  const { text, publicId } = createApiKeyText();
+  const { subject, tokenHash } = verified;
+  await runTransaction(ctx.db, async (tx) => {
+    const now = ctx.clock();
+    const isTrusted = (await lockAccount(tx, accountId)) && (await hasTrustedIssuer(tx, trusted));
+    if (!isTrusted) throw errors.token_not_accepted();
+    if (!(await insertUsedToken(tx, tokenHash, verified.expiresAt))) throw errors.token_used();
+    if ((await countExchangedKeys(tx, accountId, now)) >= EXCHANGED_KEYS_MAX) throw keysLimitReached();
+    const expiresAt = new Date(now.getTime() + lifetime_seconds * 1_000);
+    const apiKey = await insertApiKey(tx, {
+      ...{ name, scopes, all_applications, application_ids, expires_at: expiresAt },
+      ...{ trusted_issuer_id: trustedIssuerId, issuer, subject },
+      ...toKeyColumns(ctx, { accountId, text, publicId, now }),
+    });
+    const rights = { scopes, allApplications: all_applications, applicationIds: application_ids };
+    const changes = { name, issuer, subject, trustedIssuerId, ...rights, expiresAt: expiresAt.toISOString() };
+    await recordAction(ctx, tx, { accountId, apiKeyId: apiKey.id }, 'api_key.exchanged', changes);
+  });
+  return { accessToken: text, expiresInSeconds: lifetime_seconds, scopes };
+}
+
+/** Deletes what exchanges leave: uses of expired tokens, and keys that expired an hour ago. */
+export async function sweepExchanges({ db, clock }: IdentityContext, signal: AbortSignal): Promise<void> {
+  const keysBefore = new Date(clock().getTime() - KEPT_MS);
+  await deleteInBatches(SWEEP_BATCH, signal, (limit) => deleteExpiredTokens(db, clock(), limit));
+  await deleteInBatches(SWEEP_BATCH, signal, (limit) => deleteExchangedKeys(db, keysBefore, limit));
+}
+
+/** The one trusted issuer that accepts a token. Only issuers of its claims are called. */
+async function findTrusted(ctx: ActingContext, { subjectToken: token, audience: target }: ExchangeTokenRequest) {
+  const unverified = readUnverified(token);
+  const candidates = await selectCandidates(ctx.db, unverified, target, CANDIDATES_MAX + 1);
+  if (candidates.length > CANDIDATES_MAX) throw errors.token_target_ambiguous();
+  const accepting: Array<{ readonly trusted: TrustedIssuerRow; readonly verified: VerifiedToken }> = [];
+  let failure: DomainError | undefined;
+  for (const trusted of candidates) {
+    try {
+      const verified = await verifyToken(ctx, token, trusted);
+      if (verified) accepting.push({ trusted, verified });
+    } catch (err) {
+      if (!(err instanceof DomainError)) throw err;
+      failure ??= err;
+    }
+  }
+  const [found, ...others] = accepting;
+  if (others.length > 0) throw errors.token_target_ambiguous();
+  if (found) return found;
+  if (failure) throw failure;
+  const isTarget = target === undefined || parseId(target) || unverified.audiences.includes(target);
+  throw isTarget ? errors.token_not_accepted() : errors.token_target_invalid();
+}
+
+function keysLimitReached(): DomainError {
+  const retryMs = 60_000;
+  return errors.exchanged_keys_limit_reached({ policy: 'exchanged-keys', limit: EXCHANGED_KEYS_MAX, windowMs: 0, retryMs });
+}

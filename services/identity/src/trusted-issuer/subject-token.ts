@@ -1,0 +1,118 @@
+import { createHash } from 'node:crypto';
+import { ISSUER_LENGTH_MAX, SUBJECT_TOKEN_LENGTH_MAX } from '@latchkey/contract/trusted-issuer';
+import { DomainError } from '@latchkey/kit/errors/errors';
+import { isStorable } from '@latchkey/kit/validation/text';
+import * as jose from 'jose';
+import type { IdentityContext } from '../context.ts';
+import { errors } from '../errors.ts';
+import type { IssuerKeys } from './issuer-keys.ts';
+import type { TrustedIssuerRow } from './trusted-issuer.store.ts';
+import { ALGORITHMS, lookupHash, toClaimTexts } from './trusted-issuer-rules.ts';
+
+/** Oldest token that is accepted, by its `iat`. */
+const AGE_MAX_S = 600;
+/** An issuer's clock may be ahead by this. */
+const AHEAD_MAX_S = 60;
+const SUBJECT_LENGTH_MAX = 1_024;
+/** Audiences and claims of a token, which are multiplied for its look-up. */
+const AUDIENCES_MAX = 4;
+const CLAIMS_MAX = 200;
+
+/** The unverified claims of a token, as trusted issuers are found by. */
+export interface UnverifiedToken {
+  readonly audiences: readonly string[];
+  readonly claims: readonly string[];
+  readonly lookupHashes: readonly Buffer[];
+}
+
+export interface VerifiedToken {
+  readonly subject: string;
+  /** Identifies what the key signed, so that another form of its signature is the same token. */
+  readonly tokenHash: Buffer;
+  readonly expiresAt: Date;
+}
+
+/** Throws `token_malformed` for text that is no JWT with the claims that are needed. */
+export function readUnverified(token: string): UnverifiedToken {
+  const payload = token.length <= SUBJECT_TOKEN_LENGTH_MAX ? decode(token) : {};
+  const { iss, aud, sub, iat, exp } = payload;
+  const audiences = [aud].flat().filter((one) => typeof one === 'string');
+  const claims = toClaimTexts(payload);
+  const isComplete =
+    isText(iss, ISSUER_LENGTH_MAX) && isText(sub, SUBJECT_LENGTH_MAX) && Number.isFinite(iat) && Number.isFinite(exp);
+  const isSized = audiences.length > 0 && audiences.length <= AUDIENCES_MAX && claims.length <= CLAIMS_MAX;
+  if (!isComplete || !isSized) throw errors.token_malformed();
+  const lookupHashes = audiences.flatMap((audience) => claims.map((claim) => lookupHash(iss, audience, claim)));
+  return { audiences, claims, lookupHashes };
+}
+
+/**
+ * Verifies a token against a trusted issuer: signature, issuer, audience, claims and times.
+ * @returns undefined for a token that this issuer did not sign, or of other claims
+ * @throws `token_expired`, `trusted_issuer_unavailable`
+ */
+export async function verifyToken(
+  { issuerKeys, clock, logger }: Pick<IdentityContext, 'issuerKeys' | 'clock' | 'logger'>,
+  token: string,
+  trusted: TrustedIssuerRow,
+): Promise<VerifiedToken | undefined> {
+  const { issuer, audience } = trusted;
+  const now = clock();
+  const times = { currentDate: now, maxTokenAge: AGE_MAX_S, clockTolerance: AHEAD_MAX_S };
+  const options = { issuer, audience, algorithms: ALGORITHMS, requiredClaims: ['exp', 'iat', 'sub'], ...times };
+  const verify = async (keys: jose.JWTVerifyGetKey) => jose.jwtVerify(token, keys, options);
+  try {
+    const { payload, key } = await (trusted.jwks === null
+      ? withNewKeys(issuerKeys, issuer, verify)
+      : verify(jose.createLocalJWKSet(JSON.parse(trusted.jwks))));
+    const { sub = '', iat = 0, exp = 0 } = payload;
+    const claims = new Set(toClaimTexts(payload));
+    if (!trusted.claims.every((claim) => claims.has(claim))) return undefined;
+    // The tolerance is for clocks that are ahead, and for these alone.
+    const nowS = now.getTime() / 1_000;
+    if (exp <= nowS || iat < nowS - AGE_MAX_S) throw errors.token_expired();
+    const endS = Math.min(exp, iat + AGE_MAX_S) + AHEAD_MAX_S;
+    return { subject: sub, tokenHash: await hashToken(token, key), expiresAt: new Date(endS * 1_000) };
+  } catch (err) {
+    if (err instanceof DomainError) throw err;
+    // Keys of an issuer may also be such that they cannot be imported.
+    const { JOSEError, JWTExpired, JWTClaimValidationFailed } = jose.errors;
+    const cause = err instanceof JOSEError ? err.code : (err as Error).name;
+    logger.info({ trustedIssuerId: trusted.id, cause }, 'token of a trusted issuer rejected');
+    const isTime = err instanceof JWTClaimValidationFailed && ['iat', 'nbf'].includes(err.claim);
+    if (err instanceof JWTExpired || isTime) throw errors.token_expired();
+    return undefined;
+  }
+}
+
+/** Verifies with cached keys, and once more with newer ones if they lack the key of the token. */
+async function withNewKeys<T>(issuerKeys: IssuerKeys, issuer: string, verify: (keys: jose.JWTVerifyGetKey) => Promise<T>) {
+  const keys = await issuerKeys.get(issuer);
+  try {
+    return await verify(keys);
+  } catch (err) {
+    if (!(err instanceof jose.errors.JWKSNoMatchingKey)) throw err;
+    const newer = await issuerKeys.get(issuer, keys);
+    if (newer === keys) throw err;
+    return verify(newer);
+  }
+}
+
+async function hashToken(token: string, key: Parameters<typeof jose.exportJWK>[0]): Promise<Buffer> {
+  const thumbprint = await jose.calculateJwkThumbprint(await jose.exportJWK(key));
+  return createHash('sha256')
+    .update(`${thumbprint}.${token.slice(0, token.lastIndexOf('.'))}`)
+    .digest();
+}
+
+function decode(token: string): jose.JWTPayload {
+  try {
+    return jose.decodeJwt(token);
+  } catch {
+    return {};
+  }
+}
+
+function isText(value: unknown, max: number): value is string {
+  return typeof value === 'string' && value !== '' && value.length <= max && isStorable(value);
+}

@@ -1,0 +1,126 @@
+import { hash } from 'node:crypto';
+import {
+  AUDIENCE_LENGTH_MAX,
+  CLAIMS_RULE,
+  EXCHANGED_KEY_LIFETIME_S,
+  ISSUER_LENGTH_MAX,
+  isTrustedClaims,
+  PASTED_KEYS_MAX,
+  type TrustedClaims,
+} from '@latchkey/contract/trusted-issuer';
+import type { DomainError } from '@latchkey/kit/errors/errors';
+import { isStorable } from '@latchkey/kit/validation/text';
+import type { CreateTrustedIssuerRequest } from '@latchkey/proto/latchkey/identity/v1/trusted_issuer_pb';
+import { importJWK, type JWK } from 'jose';
+import { z } from 'zod';
+import { errors } from '../errors.ts';
+import { isEndpoint } from '../oidc/issuer-settings.ts';
+
+/** Algorithms with a public key. The key of any other one would be a secret. */
+export const ALGORITHMS = [
+  ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
+  ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
+];
+
+/** Algorithms that keys without `alg` are imported for. */
+const ALGORITHM_OF: Readonly<Record<string, string>> = {
+  RSA: 'RS256',
+  'P-256': 'ES256',
+  'P-384': 'ES384',
+  'P-521': 'ES512',
+  Ed25519: 'Ed25519',
+};
+
+/** Private keys have `d`: they must not be stored. */
+const common = {
+  d: z.undefined().optional(),
+  kid: z.string().optional(),
+  alg: z.enum(ALGORITHMS).optional(),
+  use: z.literal('sig').optional(),
+};
+const publicKey = z.discriminatedUnion('kty', [
+  z.object({ kty: z.literal('RSA'), n: z.string(), e: z.string(), ...common }),
+  z.object({ kty: z.literal('EC'), crv: z.string(), x: z.string(), y: z.string(), ...common }),
+  z.object({ kty: z.literal('OKP'), crv: z.string(), x: z.string(), ...common }),
+]);
+const pastedKeys = z.object({ keys: z.array(publicKey).min(1).max(PASTED_KEYS_MAX) });
+
+type Settings = Pick<CreateTrustedIssuerRequest, 'issuer' | 'audience' | 'claims' | 'jwks' | 'lifetimeSeconds'>;
+
+/** Validates what a trusted issuer has besides the settings of its keys. */
+export async function parseTrustedIssuer(settings: Settings, internalHosts: ReadonlySet<string>) {
+  const { issuer, audience, lifetimeSeconds } = settings;
+  const claims = parseJson(settings.claims);
+  const isIssuer = settings.jwks === undefined ? isIssuerUrl(issuer, internalHosts) : isText(issuer, ISSUER_LENGTH_MAX);
+  if (!isIssuer) throw invalid('issuer', 'must be an https URL without query and fragment, or have its keys in jwks');
+  if (!isText(audience, AUDIENCE_LENGTH_MAX)) throw invalid('audience', 'must be 1 to 1,024 characters');
+  if (!isTrustedClaims(claims)) throw invalid('claims', CLAIMS_RULE);
+  const { min, max } = EXCHANGED_KEY_LIFETIME_S;
+  if (!(lifetimeSeconds >= min && lifetimeSeconds <= max)) throw invalid('lifetimeSeconds', 'must be 60 to 900');
+  return {
+    issuer,
+    audience,
+    claims: toClaimTexts(claims),
+    lookup_hash: lookupHash(issuer, audience, longest(claims)),
+    jwks: settings.jwks === undefined ? null : await parseKeys(settings.jwks),
+    lifetime_seconds: lifetimeSeconds,
+  };
+}
+
+/** Claims that can be compared, each as JSON, which is equal only for the same name, type and value. */
+export function toClaimTexts(claims: Readonly<Record<string, unknown>>): string[] {
+  const comparable = Object.entries(claims).filter(([, value]) => ['string', 'number', 'boolean'].includes(typeof value));
+  return comparable.map((claim) => JSON.stringify(claim));
+}
+
+export function fromClaimTexts(texts: readonly string[]): TrustedClaims {
+  return Object.fromEntries(texts.map((text) => JSON.parse(text)));
+}
+
+/** Hash by which tokens find the trusted issuers that name one of their claims. */
+export function lookupHash(issuer: string, audience: string, claimText: string): Buffer {
+  return hash('sha256', JSON.stringify([issuer, audience, claimText]), 'buffer');
+}
+
+/** The claim that is the likeliest to be in few tokens, as a repository rather than an environment. */
+function longest(claims: TrustedClaims): string {
+  return toClaimTexts(claims).reduce((a, b) => (b.length > a.length ? b : a));
+}
+
+async function parseKeys(text: string): Promise<string> {
+  const parsed = pastedKeys.safeParse(withoutEncryptionKeys(parseJson(text)));
+  if (!parsed.success) throw invalid('jwks', 'must be a JSON Web Key Set of 1 to 20 public keys: RSA, EC or Ed25519');
+  for (const key of parsed.data.keys) {
+    const alg = key.alg ?? ALGORITHM_OF['crv' in key ? key.crv : key.kty];
+    await importJWK(key as object as JWK, alg).catch(() => {
+      throw invalid('jwks', 'must have valid keys');
+    });
+  }
+  return JSON.stringify(parsed.data);
+}
+
+/** Key sets of some issuers also have keys for encryption. */
+function withoutEncryptionKeys(value: unknown): unknown {
+  const { keys } = Object(value) as { readonly keys?: unknown };
+  return Array.isArray(keys) ? { keys: keys.filter((key) => Object(key).use !== 'enc') } : value;
+}
+
+function isIssuerUrl(text: string, internalHosts: ReadonlySet<string>): boolean {
+  if (text.length > ISSUER_LENGTH_MAX || !isEndpoint(text)) return false;
+  const { protocol, search, host } = new URL(text);
+  return search === '' && (protocol === 'https:' || internalHosts.has(host));
+}
+
+const isText = (text: string, max: number) => text !== '' && text.length <= max && isStorable(text);
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function invalid(path: string, message: string): DomainError {
+  return errors.trusted_issuer_settings_invalid().withDetails({ path, message });
+}

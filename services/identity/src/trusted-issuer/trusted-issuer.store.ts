@@ -1,0 +1,103 @@
+import { parseId } from '@latchkey/kit/validation/id';
+import { type Insertable, type Selectable, sql } from 'kysely';
+import type { Db, TrustedIssuerTable } from '../db/schema.ts';
+
+export type TrustedIssuerRow = Selectable<TrustedIssuerTable>;
+
+const trustedBy = (db: Db, accountId: string) => db.selectFrom('trusted_issuer').where('account_id', '=', accountId);
+
+export async function selectTrustedIssuers(db: Db, accountId: string): Promise<TrustedIssuerRow[]> {
+  return trustedBy(db, accountId).selectAll().orderBy('created_at').orderBy('id').execute();
+}
+
+export async function countTrustedIssuers(db: Db, accountId: string): Promise<number> {
+  const count = trustedBy(db, accountId).select(({ fn }) => fn.countAll<string>().as('count'));
+  return Number((await count.executeTakeFirstOrThrow()).count);
+}
+
+export async function hasTrustedIssuer(
+  db: Db,
+  { account_id, id }: Pick<TrustedIssuerRow, 'account_id' | 'id'>,
+): Promise<boolean> {
+  return (await trustedBy(db, account_id).select('id').where('id', '=', id).executeTakeFirst()) !== undefined;
+}
+
+export async function insertTrustedIssuer(tx: Db, row: Insertable<TrustedIssuerTable>): Promise<TrustedIssuerRow> {
+  return tx.insertInto('trusted_issuer').values(row).returningAll().executeTakeFirstOrThrow();
+}
+
+export async function deleteTrustedIssuerRow(tx: Db, accountId: string, id: string): Promise<TrustedIssuerRow | undefined> {
+  const row = tx.deleteFrom('trusted_issuer').where('account_id', '=', accountId).where('id', '=', id);
+  return row.returningAll().executeTakeFirst();
+}
+
+/**
+ * The trusted issuers whose claims a token has, up to a limit.
+ * @param target audience or id of those that are asked for; undefined for all
+ */
+export async function selectCandidates(
+  db: Db,
+  { lookupHashes, claims }: { readonly lookupHashes: readonly Buffer[]; readonly claims: readonly string[] },
+  target: string | undefined,
+  limit: number,
+): Promise<TrustedIssuerRow[]> {
+  const found = db
+    .selectFrom('trusted_issuer')
+    .selectAll()
+    .where('lookup_hash', '=', sql<Buffer>`any(${lookupHashes})`)
+    .where(sql<boolean>`claims <@ ${claims}::text[]`)
+    .limit(limit);
+  if (target === undefined) return found.execute();
+  const id = parseId(target);
+  return found.where(id ? 'id' : 'audience', '=', id ?? target).execute();
+}
+
+/** Records the use of a token until it expires; false if it was used before. */
+export async function insertUsedToken(tx: Db, tokenHash: Buffer, expiresAt: Date): Promise<boolean> {
+  const { numInsertedOrUpdatedRows = 0n } = await tx
+    .insertInto('used_token')
+    .values({ token_hash: tokenHash, expires_at: expiresAt })
+    .onConflict((conflict) => conflict.column('token_hash').doNothing())
+    .executeTakeFirstOrThrow();
+  return numInsertedOrUpdatedRows > 0n;
+}
+
+const exchangedKeysOf = (db: Db, accountId: string, now: Date) =>
+  db
+    .selectFrom('api_key')
+    .where('account_id', '=', accountId)
+    .where('trusted_issuer_id', 'is not', null)
+    .where('expires_at', '>', now);
+
+/** Counts keys of trusted issuers that have not expired, revoked ones included. */
+export async function countExchangedKeys(tx: Db, accountId: string, now: Date): Promise<number> {
+  const count = exchangedKeysOf(tx, accountId, now).select(({ fn }) => fn.countAll<string>().as('count'));
+  return Number((await count.executeTakeFirstOrThrow()).count);
+}
+
+/** Revokes the keys of a trusted issuer that are still valid. */
+export async function revokeExchangedKeys(tx: Db, accountId: string, trustedIssuerId: string, now: Date) {
+  return tx
+    .updateTable('api_key')
+    .set({ revoked_at: now, updated_at: now })
+    .where('account_id', '=', accountId)
+    .where('trusted_issuer_id', '=', trustedIssuerId)
+    .where('revoked_at', 'is', null)
+    .where('expires_at', '>', now)
+    .returning('public_id')
+    .execute();
+}
+
+export async function deleteExpiredTokens(db: Db, now: Date, limit: number): Promise<number> {
+  const expired = db.selectFrom('used_token').select('token_hash').where('expires_at', '<=', now).limit(limit);
+  const locked = expired.forUpdate().skipLocked();
+  const tokens = db.deleteFrom('used_token').where(sql<boolean>`token_hash = any(array(${locked}))`);
+  return Number((await tokens.executeTakeFirst()).numDeletedRows);
+}
+
+export async function deleteExchangedKeys(db: Db, expiredBefore: Date, limit: number): Promise<number> {
+  const expired = db.selectFrom('api_key').select('id').where('trusted_issuer_id', 'is not', null);
+  const locked = expired.where('expires_at', '<', expiredBefore).limit(limit).forUpdate().skipLocked();
+  const keys = db.deleteFrom('api_key').where(sql<boolean>`id = any(array(${locked}))`);
+  return Number((await keys.executeTakeFirst()).numDeletedRows);
+}

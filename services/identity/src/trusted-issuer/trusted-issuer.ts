@@ -1,0 +1,79 @@
+import { runTransaction } from '@latchkey/audit/transaction';
+import { TRUSTED_ISSUERS_MAX } from '@latchkey/contract/trusted-issuer';
+import { newId, parseId } from '@latchkey/kit/validation/id';
+import type {
+  CreateTrustedIssuerRequest,
+  DeleteTrustedIssuerRequest,
+} from '@latchkey/proto/latchkey/identity/v1/trusted_issuer_pb';
+import { lockAccount } from '../account/account.store.ts';
+import { checkOwned, type FindOwned } from '../api-key/api-key.ts';
+import { type ColumnChanges, parseChange } from '../api-key/api-key-rules.ts';
+import { recordAction } from '../audit/actions.ts';
+import type { ActingContext, IdentityContext } from '../context.ts';
+import { apiKeyEpoch } from '../epoch/epoch.ts';
+import { errors } from '../errors.ts';
+import {
+  countTrustedIssuers,
+  deleteTrustedIssuerRow,
+  insertTrustedIssuer,
+  revokeExchangedKeys,
+  selectTrustedIssuers,
+  type TrustedIssuerRow,
+} from './trusted-issuer.store.ts';
+import { fromClaimTexts, parseTrustedIssuer } from './trusted-issuer-rules.ts';
+
+export type TrustedIssuer = TrustedIssuerRow;
+
+export async function listTrustedIssuers(ctx: IdentityContext, accountText: string): Promise<TrustedIssuer[]> {
+  const accountId = parseId(accountText);
+  return accountId ? selectTrustedIssuers(ctx.db, accountId) : [];
+}
+
+/**
+ * Adds a trusted issuer.
+ * @throws `api_key_settings_invalid`, `trusted_issuer_settings_invalid`, `application_not_found`,
+ *   `trusted_issuers_limit_exceeded`
+ */
+export async function createTrustedIssuer(ctx: ActingContext, request: CreateTrustedIssuerRequest, findOwned: FindOwned) {
+  const { name, scopes, allApplications, applicationIds } = request;
+  const now = ctx.clock();
+  const rights = parseChange({ name, scopes, allApplications, applicationIds }, now) as Required<
+    Omit<ColumnChanges, 'expires_at'>
+  >;
+  const settings = await parseTrustedIssuer(request, ctx.internalHosts);
+  const accountId = parseId(request.accountId);
+  if (!accountId) throw errors.account_not_found();
+  await checkOwned(accountId, rights.application_ids, findOwned);
+  return runTransaction(ctx.db, async (tx) => {
+    if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();
+    if ((await countTrustedIssuers(tx, accountId)) >= TRUSTED_ISSUERS_MAX) throw errors.trusted_issuers_limit_exceeded();
+    const row = { id: newId(), account_id: accountId, ...rights, ...settings, created_at: now };
+    const created = await insertTrustedIssuer(tx, row);
+    const { id: trustedIssuerId, issuer, audience } = created;
+    const claims = Object.entries(fromClaimTexts(created.claims)).map(([claim, value]) => `${claim}=${value}`);
+    const keys = { scopes, allApplications, applicationIds, lifetimeSeconds: created.lifetime_seconds };
+    const changes = { trustedIssuerId, name: created.name, issuer, audience, claims, ...keys };
+    await recordAction(ctx, tx, { accountId }, 'trusted_issuer.created', changes);
+    return created;
+  });
+}
+
+/**
+ * Removes a trusted issuer and revokes its keys, from the next request on.
+ * @throws `trusted_issuer_not_found`
+ */
+export async function deleteTrustedIssuer(ctx: ActingContext, request: DeleteTrustedIssuerRequest): Promise<void> {
+  const [accountId, id] = [parseId(request.accountId), parseId(request.trustedIssuerId)];
+  if (!accountId || !id) throw errors.trusted_issuer_not_found();
+  const revoked = await runTransaction(ctx.db, async (tx) => {
+    // Exchanges lock the account too: no key is made after its trusted issuer is gone.
+    await lockAccount(tx, accountId);
+    const deleted = await deleteTrustedIssuerRow(tx, accountId, id);
+    if (!deleted) throw errors.trusted_issuer_not_found();
+    const keys = await revokeExchangedKeys(tx, accountId, id, ctx.clock());
+    const changes = { trustedIssuerId: id, name: deleted.name, issuer: deleted.issuer, revokedKeys: keys.length };
+    await recordAction(ctx, tx, { accountId }, 'trusted_issuer.deleted', changes);
+    return keys.map(({ public_id }) => public_id);
+  });
+  await ctx.epochs.end(...revoked.map(apiKeyEpoch));
+}
