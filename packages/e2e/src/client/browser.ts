@@ -1,4 +1,6 @@
-import { AxeBuilder } from '@axe-core/playwright';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { AxeResults } from 'axe-core';
 import { type BrowserContext, chromium, type Page } from 'playwright-core';
 import { beforeAll, expect, inject, onTestFinished } from 'vitest';
 import type { Owner } from './caller.ts';
@@ -6,6 +8,7 @@ import { chromiumPath } from './chromium.ts';
 
 const REPORT_VIOLATIONS = `document.addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) =>
   console.error('securitypolicyviolation', violatedDirective, blockedURI));`;
+const AXE = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
 const EXCESS_WIDTH = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
 
 /** A GPU process would only cost time. */
@@ -91,15 +94,18 @@ function watch(page: Page, origins: readonly string[], statuses: readonly number
 /** Checks the page with axe in light and dark, and that no element is wider than the window. */
 export async function checkAccessibility(page: Page): Promise<void> {
   await page.emulateMedia({ colorScheme: 'light' });
-  await check(page, new AxeBuilder({ page }));
+  await check(page);
   await page.emulateMedia({ colorScheme: 'dark' });
   // Only the colours are others.
-  await check(page, new AxeBuilder({ page }).withRules(['color-contrast']));
+  await check(page, ['color-contrast']);
   await checkWidth(page);
 }
 
-async function check(page: Page, builder: AxeBuilder): Promise<void> {
-  const { violations } = await builder.setLegacyMode().analyze();
+async function check(page: Page, rules?: readonly string[]): Promise<void> {
+  const options = { resultTypes: ['violations'], ...(rules && { runOnly: rules }) };
+  const run = `globalThis.axe.run(${JSON.stringify(options)}).then(({ violations }) => violations)`;
+  if (!(await page.evaluate('"axe" in globalThis'))) await page.evaluate(AXE);
+  const violations = await page.evaluate<AxeResults['violations']>(run);
   const found = violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => ({ id, html, failureSummary })));
   expect(found, page.url()).toEqual([]);
 }
