@@ -26,22 +26,27 @@ export const RPC_SERVICES = {
 /** A certificate, its key, and the authority that the other side is checked against. */
 export type Tls = TestCertificate & { readonly ca: string };
 
-/** Calls a method with an empty request over TLS. Returns `0`, or the status code and message. */
-export async function callGrpc(address: string, tls: Tls, method: DescMethodUnary, authorization?: string): Promise<string> {
+/** Calls methods of a process with empty requests over one connection with TLS, until `close`. */
+export function openGrpc(address: string, tls: Tls) {
   const [ca, key, cert] = [tls.ca, tls.key, tls.cert].map((pem) => Buffer.from(pem)) as [Buffer, Buffer, Buffer];
   const client = new Client(address, credentials.createSsl(ca, key, cert));
-  const metadata = new Metadata();
-  if (authorization !== undefined) metadata.set('authorization', authorization);
-  const outcome = new Promise<string>((resolve) => {
-    client.makeUnaryRequest(
-      `/${method.parent.typeName}/${method.name}`,
-      (bytes: Uint8Array) => Buffer.from(bytes),
-      (bytes) => fromBinary(method.output, bytes),
-      toBinary(method.input, create(method.input)),
-      metadata,
-      { deadline: Date.now() + 10_000 },
-      (err) => resolve(err ? `${err.code} ${err.details}` : '0'),
-    );
-  });
-  return outcome.finally(() => client.close());
+  return {
+    close: () => client.close(),
+    /** Resolves with `0`, or the status code and message. */
+    call(method: DescMethodUnary, authorization?: string): Promise<string> {
+      const metadata = new Metadata();
+      if (authorization !== undefined) metadata.set('authorization', authorization);
+      return new Promise((resolve) => {
+        client.makeUnaryRequest(
+          `/${method.parent.typeName}/${method.name}`,
+          (bytes: Uint8Array) => Buffer.from(bytes),
+          (bytes) => fromBinary(method.output, bytes),
+          toBinary(method.input, create(method.input)),
+          metadata,
+          { deadline: Date.now() + 10_000 },
+          (err) => resolve(err ? `${err.code} ${err.details}` : '0'),
+        );
+      });
+    },
+  };
 }

@@ -12,12 +12,12 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { createAuthority, type TestAuthority, writeTlsFiles } from '@latchkey/testkit/network/certificates';
 import { withClient } from '@latchkey/testkit/postgres/with-client';
 import { programEnv } from '@latchkey/testkit/program-env';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type Answer, Api } from '../client/api.ts';
 import { getAvatar, plain, uploadAvatar } from '../client/avatars.ts';
 import { cookieOf, createApplication, createKey, PASSWORD, signUp } from '../client/caller.ts';
 import { outcome, upload } from '../client/files.ts';
-import { callGrpc, RPC_SERVICES, type Tls } from '../client/grpc.ts';
+import { openGrpc, RPC_SERVICES, type Tls } from '../client/grpc.ts';
 import { LiveClient, readSocketKey, setSetting } from '../client/live.ts';
 import { startUpload } from '../client/running-upload.ts';
 import { type Fleet, startFleet } from '../instance/fleet/fleet.ts';
@@ -193,20 +193,25 @@ describe('two gateways over two of each service, with TLS', () => {
   });
 
   it('answer Health/Check without the credential, and no other call', async () => {
-    const address = (service: keyof typeof RPC_SERVICES) => fleet.process(service).grpc ?? '';
+    const open = (service: keyof typeof RPC_SERVICES, certificate = tls) => {
+      const opened = openGrpc(fleet.process(service).grpc ?? '', certificate);
+      onTestFinished(opened.close);
+      return opened;
+    };
     for (const service of SERVICES) {
+      const { call } = open(service);
       const methods = RPC_SERVICES[service].flatMap((one) => one.methods) as DescMethodUnary[];
       for (const method of methods) {
         for (const authorization of [undefined, 'Bearer wrong'])
-          expect(await callGrpc(address(service), tls, method, authorization), method.name).toBe(REFUSED);
-        const answered = await callGrpc(address(service), tls, method, CREDENTIAL);
+          expect(await call(method, authorization), method.name).toBe(REFUSED);
+        const answered = await call(method, CREDENTIAL);
         expect(answered, method.name).not.toBe(REFUSED);
         expect(DEFECTS, `${method.name} ${answered}`).not.toContain(Number.parseInt(answered, 10));
       }
-      expect(await callGrpc(address(service), tls, Health.method.check)).toBe('0');
+      expect(await call(Health.method.check)).toBe('0');
     }
     const foreign = { ...(await (await createAuthority('A stranger')).issue()), ca: authority.ca };
-    const refused = await callGrpc(address('apps'), foreign, Health.method.check, CREDENTIAL);
+    const refused = await open('apps', foreign).call(Health.method.check, CREDENTIAL);
     expect(Number.parseInt(refused, 10)).toBe(status.UNAVAILABLE);
   });
 

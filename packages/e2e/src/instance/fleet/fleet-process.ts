@@ -1,6 +1,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import http from 'node:http';
 import https from 'node:https';
+import { createSecureContext, type SecureContext } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { type ProcessExit, runServer, type ServerProcess } from '@latchkey/embedded/process/server-process';
 import { eventually } from '@latchkey/testkit/eventually';
@@ -40,6 +41,7 @@ export class FleetProcess {
   readonly grpc: string | undefined;
   readonly #options: FleetProcessOptions;
   readonly #target: BalancerTarget;
+  readonly #secureContext: SecureContext | undefined;
   #env: NodeJS.ProcessEnv;
   #process: ServerProcess | undefined;
   #log: FileHandle | undefined;
@@ -51,6 +53,7 @@ export class FleetProcess {
     this.grpc = options.grpc;
     this.#options = options;
     this.#env = options.env;
+    this.#secureContext = options.tls && createSecureContext(options.tls);
     this.#target = { port: options.behind?.port ?? 0, isReady: () => this.isReady() };
   }
 
@@ -81,7 +84,8 @@ export class FleetProcess {
     const { url, tls } = this.#options;
     const request = tls ? https.request : http.request;
     return new Promise((resolve) => {
-      const req = request(url + path, { agent: false, timeout: PROBE_TIMEOUT_MS, ...tls }, (res) => {
+      const options = { agent: false, timeout: PROBE_TIMEOUT_MS, ...(tls && { secureContext: this.#secureContext }) };
+      const req = request(url + path, options, (res) => {
         res.resume();
         resolve(res.statusCode);
       });
@@ -129,7 +133,8 @@ export class FleetProcess {
       ended = true;
     });
     const { behind } = this.#options;
-    const serves = async () => (await this.isReady()) && (behind?.balancer.serves(this.#target) ?? true);
+    // A probe costs a handshake.
+    const serves = async () => (behind?.balancer.serves(this.#target) ?? true) && this.isReady();
     const bounds = { timeoutMs: START_TIMEOUT_MS, intervalMs: 25 };
     const isReady = await eventually(async () => ended || (await serves()), bounds).catch(() => false);
     if (ended || !isReady) throw new Error(`${this.name} is not ready:\n${started.recentLines().join('\n')}`);
