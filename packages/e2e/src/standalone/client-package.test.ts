@@ -47,10 +47,8 @@ describe('the packed client, in an empty project,', () => {
   });
 
   it.each([
-    ['7', 'nodenext', 'es2022', join(ROOT, 'node_modules/.bin')],
     ['7', 'bundler', 'es2022,dom', join(ROOT, 'node_modules/.bin')],
     ['5.4', 'nodenext', 'es2022', TOOLS],
-    ['5.4', 'bundler', 'es2022,dom', TOOLS],
   ])('has types for strict TypeScript %s with %s and %s', async (_version, resolution, lib, compilers) => {
     await writeFile(
       join(project, 'use.ts'),

@@ -10,7 +10,9 @@ import { createDataDir } from '../instance/launcher-process.ts';
 
 const { baseUrl, realtimeUrl } = inject('latchkeyInstance');
 const TIMEOUT = { timeoutMs: 60_000 };
-const LISTENING = /^npx latchkey listen .*/m;
+/** The start of npx takes longer than the command. */
+const LATCHKEY = 'node_modules/.bin/latchkey';
+const LISTENING = new RegExp(`^${LATCHKEY} listen .*`, 'm');
 const PAUSED = '#1  latchkey.application.paused  {"status":"paused"}';
 const SHA_256 = '7a423edf0c29ef8ded113e9bd5407f4ce6db1ee558630bc7ce56fd3ca2273d5a';
 
@@ -33,14 +35,15 @@ beforeEach(async () => {
   session = (readCommandBlocks().get('README.md')?.[1] ?? '')
     .replace('http://localhost:8080', baseUrl)
     .replace('--username ada --email ada@', `--username ${name} --email ${name}@`)
-    .replaceAll('/tmp/', `${folder}/`);
+    .replaceAll('/tmp/', `${folder}/`)
+    .replaceAll('npx latchkey', LATCHKEY);
   expect(session).toContain(`--username ${name}`);
 });
 
 it('runs the first session of README in a pipe: results alone on standard output, and no colours', async () => {
   const shell = await openDocumentShell(folder, env);
   onTestFinished(() => shell.stop());
-  const login = session.replace(/^npx latchkey login .*/m, `printf '%s\\n' '${PASSWORD}' | $& --password-stdin`);
+  const login = session.replace(/^\S+( login .*)/m, `printf '%s\\n' '${PASSWORD}' | npx latchkey$1 --password-stdin`);
   const printed = await shell.run(login.replace(LISTENING, ''));
   expect(printed).toMatch(/^Signed in to \S+ as ada-\w+\.$/m);
   expect(printed).toMatch(/^Created Difference Engine \([0-9a-f-]{36}\)\.$/m);
@@ -51,7 +54,7 @@ it('runs the first session of README in a pipe: results alone on standard output
   expect(printed).not.toContain('\u001b');
   const [listen = ''] = LISTENING.exec(session) ?? [];
   await shell.runUntil(`${listen} 2> /dev/null`, new RegExp(`${PAUSED}\n$`));
-  const json = await shell.run('npx latchkey apps list --json 2> /dev/null');
+  const json = await shell.run(`${LATCHKEY} apps list --json 2> /dev/null`);
   expect(JSON.parse(json)).toEqual([expect.objectContaining({ name: 'Difference Engine' })]);
   expect(await readFile(join(folder, 'config', 'latchkey', 'profiles.json'), 'utf8')).not.toContain(PASSWORD);
 });
@@ -81,9 +84,7 @@ it('runs the first session of README on a terminal of 80 columns: it asks, and s
   };
   const prompt = 'ready> ';
   await waitFor(prompt);
-  // The start of npx takes longer than the command.
-  const lines = session.replaceAll('npx ', 'node_modules/.bin/').split('\n');
-  for (const line of lines.filter((text) => text !== '' && !text.startsWith('#'))) {
+  for (const line of session.split('\n').filter((text) => text !== '' && !text.startsWith('#'))) {
     type(line);
     if (line.includes('latchkey login')) {
       await waitFor('Password');
@@ -99,7 +100,7 @@ it('runs the first session of README on a terminal of 80 columns: it asks, and s
     if (line.includes('latchkey files upload')) expect(printed).toContain('  release.txt  uploaded, 10 B');
     if (line.includes('latchkey files list')) expect(printed).toContain('\u001b[2mNAME ');
   }
-  type('node_modules/.bin/latchkey apps delete "Difference Engine"; echo "code $?"');
+  type(`${LATCHKEY} apps delete "Difference Engine"; echo "code $?"`);
   await waitFor('Delete Difference Engine?');
   terminal.write('\u001b[C');
   terminal.write('n');
