@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { chromium, type Page } from 'playwright-core';
-import { beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
 import { BROWSER_ARGS, useBrowser } from '../client/browser.ts';
 import { createApplication, type Owner, signUp } from '../client/caller.ts';
 import { chromiumPath, IN_CHROMIUM } from '../client/chromium.ts';
@@ -10,25 +10,13 @@ import { proxyTo } from '../fakes/page-server.ts';
 
 const heading = (page: Page, name?: string) => page.getByRole('heading', { level: 1, ...(name !== undefined && { name }) });
 
-/** Values of `returnTo`, as they are in the URL. */
+/** Values of `returnTo`, as the router parses them from the URL; search.test.ts has more texts. */
 const OTHER_SITES = [
   'https://evil.test/',
-  'https:evil.test',
-  '//evil.test',
-  '/\\evil.test',
-  '%5C%5Cevil.test',
   '/%09/evil.test',
-  '/%0A/evil.test',
-  '%20//evil.test',
-  '/..//evil.test',
-  '/%2e%2e//evil.test',
-  '%2F%2Fevil.test',
   '"https://evil.test/"',
   '["https://evil.test/"]',
   '//evil.test&returnTo=https://evil.test/',
-  '{"href":"https://evil.test/"}',
-  'javascript:alert(1)',
-  'data:text/html,evil',
   'x&__proto__={"returnTo":"https://evil.test/"}',
 ];
 
@@ -107,6 +95,9 @@ describe('an attack on the dashboard', IN_CHROMIUM, () => {
   });
 });
 
+let cachingBrowser: Promise<Browser> | undefined;
+afterAll(async () => (await cachingBrowser)?.close());
+
 /** A page in a browser with this cache, which Playwright disables, and the session of an account. */
 async function openWithBackForwardCache({ cookie }: Owner, droppedHeaders: readonly string[]): Promise<Page> {
   const proxy = createServer(proxyTo(inject('latchkeyInstance').baseUrl, droppedHeaders)).listen(0, '127.0.0.1');
@@ -117,9 +108,9 @@ async function openWithBackForwardCache({ cookie }: Owner, droppedHeaders: reado
   });
   const baseURL = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
   const ignoreDefaultArgs = ['--disable-back-forward-cache'];
-  const browser = await chromium.launch({ executablePath: chromiumPath ?? '', args: BROWSER_ARGS, ignoreDefaultArgs });
-  onTestFinished(() => browser.close());
-  const context = await browser.newContext({ baseURL });
+  cachingBrowser ??= chromium.launch({ executablePath: chromiumPath ?? '', args: BROWSER_ARGS, ignoreDefaultArgs });
+  const context = await (await cachingBrowser).newContext({ baseURL });
+  onTestFinished(() => context.close());
   const [name = '', value = ''] = cookie.split('=');
   await context.addCookies([{ name, value, url: baseURL, httpOnly: true, sameSite: 'Lax' }]);
   return context.newPage();
