@@ -51,8 +51,8 @@ const endToEnd = (shape: 'standalone' | 'deployed') => ({
     globalSetup: ['./packages/e2e/src/instance/e2e-setup.ts'],
     // The files share an instance in other processes, so isolation would only cost time.
     isolate: false,
-    // After the unit tests and fewer at a time, as each file may run ten processes.
-    maxWorkers: Math.max(2, Math.floor(availableParallelism() / 2)),
+    // After the unit tests. They wait for processes too.
+    maxWorkers: Math.max(3, Math.floor(availableParallelism() / 2)),
     sequence: { groupOrder: 1 },
   },
 });
