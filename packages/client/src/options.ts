@@ -9,6 +9,12 @@ export interface CallOptions {
   readonly idempotencyKey?: string | undefined;
 }
 
+/** Options of a change of what was read before. */
+export interface ChangeOptions extends CallOptions {
+  /** Entity tag of what was read: if it has another one meanwhile, 412 `changed_meanwhile`. */
+  readonly ifMatch?: string | undefined;
+}
+
 export interface LatchkeyOptions {
   /** Base URL of the interface, such as `https://panel.example.com`. */
   readonly url: string;

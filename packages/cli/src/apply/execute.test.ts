@@ -49,6 +49,7 @@ const plan = planChanges(
 const apply = (client: Latchkey) =>
   executePlan(client, plan, {
     retryRateLimited: createRateLimitRetry(() => {}),
+    etags: new Map(),
     onDone: () => {},
     startUpload: () => ({ update: () => {}, wait: () => {}, end: () => {} }),
   });

@@ -4,11 +4,14 @@ import { createRateLimitRetry, type RateLimitRetry } from '../program/rate-limit
 import type { UploadProgress } from '../upload/upload-progress.ts';
 import { type ApplicationChange, changesItself, type Plan, type SettingChange } from './plan.ts';
 import { type FileChange, stagingName } from './plan-files.ts';
+import type { Etags } from './read-state.ts';
 
 type Progress = Pick<UploadProgress, 'update' | 'wait' | 'end'>;
 
 export interface ExecuteOptions {
   readonly retryRateLimited: RateLimitRetry;
+  /** Entity tags of the plan: what was changed since then is not overwritten. */
+  readonly etags: ReadonlyMap<string, Etags>;
   /** Called after each change; those of uploads have a progress instead of a line. */
   readonly onDone: (line?: string) => void;
   readonly startUpload: (name: string) => Progress;
@@ -38,15 +41,19 @@ function phaseOf({ name, to }: SettingChange): 'first' | 'middle' | 'last' {
 async function executeChange(client: Latchkey, change: ApplicationChange, options: ExecuteOptions): Promise<void> {
   const { retryRateLimited, onDone } = options;
   const { name, levels, files } = change;
+  const etags = options.etags.get(change.id ?? '');
+  let ifMatch = etags?.settings;
   const id = change.id ?? (await retryRateLimited(() => client.applications.create({ name }))).id;
   const setSettings = async (phase: ReturnType<typeof phaseOf>) => {
     for (const setting of change.settings.filter((setting) => phaseOf(setting) === phase)) {
-      await retryRateLimited(() => client.applications.update(id, { [setting.name]: setting.to } as ApplicationChanges));
+      const changes = { [setting.name]: setting.to } as ApplicationChanges;
+      await retryRateLimited(() => client.applications.update(id, changes, { ifMatch }));
+      ifMatch = undefined;
     }
   };
   await setSettings('first');
   await setSettings('middle');
-  if (levels) await retryRateLimited(() => client.levels.set(id, levels.to));
+  if (levels) await retryRateLimited(() => client.levels.set(id, levels.to, { ifMatch: etags?.levels }));
   for (const file of files) {
     await executeFile(client, id, file, options);
     onDone(file.action === 'delete' ? `Deleted ${file.name} of ${name}.` : undefined);

@@ -6,8 +6,16 @@ import type { CurrentApplication, StoredFile } from './state.ts';
 /** Applications whose details are read concurrently. */
 const CONCURRENCY = 4;
 
+/** Entity tags of an application as it was read. */
+export interface Etags {
+  readonly settings: string | undefined;
+  readonly levels: string | undefined;
+}
+
 export interface ReadOptions {
   readonly retryRateLimited: RateLimitRetry;
+  /** Gets the entity tags of those that are read, by id. */
+  readonly etags?: Map<string, Etags>;
   /** True if the details of an application matter. Others are given as they are created. */
   readonly isNeeded?: (application: { readonly id: string; readonly name: string }) => boolean;
 }
@@ -15,7 +23,7 @@ export interface ReadOptions {
 /** Reads the applications of the account, or those that a restricted key may use, oldest first. */
 export async function readState(
   client: Latchkey,
-  { retryRateLimited, isNeeded = () => true }: ReadOptions,
+  { retryRateLimited, etags, isNeeded = () => true }: ReadOptions,
 ): Promise<readonly CurrentApplication[]> {
   const listed = await retryRateLimited(() => client.applications.list());
   const state: CurrentApplication[] = listed.map(({ id, name }) => ({ id, name, settings: NEW_SETTINGS, levels: [], files: [] }));
@@ -23,7 +31,7 @@ export async function readState(
   const work = async () => {
     // The workers share the iterator, so each entry is read once.
     for (const [index, application] of queue) {
-      if (isNeeded(application)) state[index] = await readDetails(client, retryRateLimited, application);
+      if (isNeeded(application)) state[index] = await readDetails(client, retryRateLimited, application, etags);
     }
   };
   await Promise.all(Array.from({ length: CONCURRENCY }, work));
@@ -34,9 +42,11 @@ async function readDetails(
   client: Latchkey,
   retryRateLimited: RateLimitRetry,
   { id, name }: Pick<Application, 'id' | 'name'>,
+  etags: Map<string, Etags> | undefined,
 ): Promise<CurrentApplication> {
-  const settings = await retryRateLimited(() => client.applications.settings(id));
-  const levels = await retryRateLimited(() => client.levels.get(id));
+  const { settings, etag } = await retryRateLimited(() => client.applications.readSettings(id));
+  const { levels, etag: levelsEtag } = await retryRateLimited(() => client.levels.read(id));
+  etags?.set(id, { settings: etag, levels: levelsEtag });
   const files: StoredFile[] = [];
   for (let page = 1, totalPages = 1; page <= totalPages; page += 1) {
     const found = await retryRateLimited(() => client.files.list(id, { page }));

@@ -13,7 +13,7 @@ import { describeCount, describeDeletions, describeUndeclared, formatPlan } from
 import { DeclarationError, parseDeclaration } from './parse-declaration.ts';
 import { countChanges, type Plan, PlanError, planChanges } from './plan.ts';
 import { readFiles } from './read-files.ts';
-import { readState } from './read-state.ts';
+import { type Etags, readState } from './read-state.ts';
 
 export interface ApplyOptions {
   readonly file: string;
@@ -28,7 +28,12 @@ export async function applyFile(context: Context, { file, dryRun = false, prune 
   const { applications } = await reportProblems(context, async () => parseDeclaration(await readText(file, io), basename(file)));
   const client = await context.client();
   const names = new Set(applications.flatMap(({ id, name }) => [id, name]));
-  const state = await readState(client, { retryRateLimited, isNeeded: ({ id, name }) => names.has(id) || names.has(name) });
+  const etags = new Map<string, Etags>();
+  const state = await readState(client, {
+    retryRateLimited,
+    etags,
+    isNeeded: ({ id, name }) => names.has(id) || names.has(name),
+  });
   const baseDir = file === '-' ? process.cwd() : dirname(resolve(file));
   const plan = await reportProblems(context, async () => planChanges(await readFiles(applications, baseDir), state, prune));
 
@@ -44,6 +49,7 @@ export async function applyFile(context: Context, { file, dryRun = false, prune 
     await execute(context, plan, (onDone) =>
       executePlan(client, plan, {
         retryRateLimited,
+        etags,
         onDone,
         startUpload: (name) => new UploadProgress(context, name, nameWidth),
       }),

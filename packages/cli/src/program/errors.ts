@@ -33,6 +33,7 @@ const NEXT_STEPS: Readonly<Record<string, string>> = {
   file_name_taken: 'Add --replace, or choose another name.',
   limit_exceeded: 'Run "latchkey limits", then delete something or ask the operator.',
   upload_timeout: 'Use a faster connection, or ask the operator to raise UPLOAD_DEADLINE_SECONDS.',
+  changed_meanwhile: 'Run the command again, which then begins with the new state.',
   not_found: 'Check the id, the key and the URL.',
   socket_key_rejected: 'Check LATCHKEY_SOCKET_KEY.',
   live_events_rejected: 'Set --url.',

@@ -1,5 +1,5 @@
 import { LatchkeyError } from '../errors.ts';
-import type { CallOptions, CheckedOptions } from '../options.ts';
+import type { ChangeOptions, CheckedOptions } from '../options.ts';
 import { type Envelope, fromFetch, type RawResponse, readEnvelope, toConnectionError, withTimeout } from './response.ts';
 import { withRetries } from './retry.ts';
 import type { DataOf, EnvelopeOf, InputOf, Target } from './routes.ts';
@@ -14,10 +14,11 @@ export interface HttpRequest {
   readonly headers: Record<string, string>;
 }
 
-/** A success: the envelope, and the path in its `Location`. */
+/** A success: the envelope, the path in its `Location`, and its entity tag. */
 export interface Success<E = Envelope> {
   readonly envelope: E;
   readonly location: string | undefined;
+  readonly etag: string | undefined;
 }
 
 interface Parts {
@@ -26,7 +27,7 @@ interface Parts {
   readonly body?: unknown;
 }
 
-export interface SendOptions extends CallOptions {
+export interface SendOptions extends ChangeOptions {
   /**
    * True if a second request changes nothing more than the first one; true for GET, and for changes
    * that carry an idempotency key.
@@ -70,7 +71,8 @@ export class Http {
     const request = this.toRequest(target, input);
     if (body !== undefined) request.headers['content-type'] = 'application/json';
     const init = body === undefined ? {} : { body: JSON.stringify(body) };
-    const { idempotencyKey = createIdempotencyKey() } = options;
+    const { idempotencyKey = createIdempotencyKey(), ifMatch } = options;
+    if (ifMatch !== undefined) request.headers['if-match'] = ifMatch;
     const isKeyed = request.method !== 'GET' && request.path.startsWith('/api/v1/panel/');
     if (isKeyed) request.headers['idempotency-key'] = idempotencyKey;
     const idempotent = options.idempotent ?? (isKeyed || request.method === 'GET');
@@ -123,7 +125,9 @@ export class Http {
   read(response: RawResponse): Success {
     const envelope = readEnvelope(response);
     this.session?.take(response.setCookies, envelope.data);
-    return { envelope, location: response.header('location') };
+    // Proxies that compress mark the tag as weak, which no change would match.
+    const etag = response.header('etag')?.replace(/^W\//, '');
+    return { envelope, location: response.header('location'), etag };
   }
 
   async #withCsrfToken<T>(

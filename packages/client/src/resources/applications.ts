@@ -2,7 +2,7 @@ import { LatchkeyError } from '../errors.ts';
 import type { EventPage } from '../events/events.ts';
 import type { Http } from '../http/http.ts';
 import type { QueryOf } from '../http/routes.ts';
-import type { CallOptions } from '../options.ts';
+import type { CallOptions, ChangeOptions } from '../options.ts';
 import type { Application, ApplicationChanges, ApplicationPage, ApplicationSettings } from '../types.ts';
 
 export interface ListPageOptions extends CallOptions {
@@ -60,27 +60,42 @@ export class Applications {
     return this.#http.call('GET /api/v1/panel/get-application-settings', { query: { applicationId } }, options);
   }
 
+  /** The settings with their entity tag, for a change that expects them. */
+  async readSettings(
+    applicationId: string,
+    options?: CallOptions,
+  ): Promise<{ readonly settings: ApplicationSettings; readonly etag: string | undefined }> {
+    const target = 'GET /api/v1/panel/get-application-settings';
+    const { envelope, etag } = await this.#http.send(target, { query: { applicationId } }, options);
+    return { settings: envelope.data, etag };
+  }
+
   /**
    * Sets the given settings, one request each and in that order: if one fails, those before it are
    * set. Live clients are notified of a new `status` and a new `version`.
+   *
+   * @param options `ifMatch` holds for the first of them
+   * @throws LatchkeyError such as `changed_meanwhile`
    */
-  async update(applicationId: string, changes: ApplicationChanges, options?: CallOptions): Promise<void> {
+  async update(applicationId: string, changes: ApplicationChanges, { ifMatch, ...options }: ChangeOptions = {}): Promise<void> {
+    let expected = ifMatch;
     for (const [field, value] of Object.entries(changes) as Array<[keyof ApplicationSettings, string | boolean | undefined]>) {
       if (value === undefined) continue;
       const input = { query: { applicationId }, body: { field, value } };
-      const key = options?.idempotencyKey;
-      const own = { ...options, ...(key !== undefined && { idempotencyKey: `${key} ${field}` }) };
+      const key = options.idempotencyKey;
+      const own = { ...options, ifMatch: expected, ...(key !== undefined && { idempotencyKey: `${key} ${field}` }) };
       await this.#http.call('PATCH /api/v1/panel/update-application-settings', input, own);
+      expected = undefined;
     }
   }
 
   /** Sets the status to `paused`. */
-  pause(applicationId: string, options?: CallOptions): Promise<void> {
+  pause(applicationId: string, options?: ChangeOptions): Promise<void> {
     return this.update(applicationId, { status: 'paused' }, options);
   }
 
   /** Sets the status to `online`. */
-  resume(applicationId: string, options?: CallOptions): Promise<void> {
+  resume(applicationId: string, options?: ChangeOptions): Promise<void> {
     return this.update(applicationId, { status: 'online' }, options);
   }
 
@@ -118,8 +133,22 @@ export class Levels {
     return this.#http.call('GET /api/v1/panel/get-application-license-levels', { query: { applicationId } }, options);
   }
 
-  /** Replaces all levels: one or more names. */
-  async set(applicationId: string, levels: readonly string[], options?: CallOptions): Promise<void> {
+  /** The levels with their entity tag, for a change that expects them. */
+  async read(
+    applicationId: string,
+    options?: CallOptions,
+  ): Promise<{ readonly levels: string[]; readonly etag: string | undefined }> {
+    const target = 'GET /api/v1/panel/get-application-license-levels';
+    const { envelope, etag } = await this.#http.send(target, { query: { applicationId } }, options);
+    return { levels: envelope.data, etag };
+  }
+
+  /**
+   * Replaces all levels: one or more names.
+   *
+   * @throws LatchkeyError such as `changed_meanwhile`
+   */
+  async set(applicationId: string, levels: readonly string[], options?: ChangeOptions): Promise<void> {
     const input = { query: { applicationId }, body: { levels: [...levels] } };
     const target = 'POST /api/v1/panel/create-application-license-levels';
     await this.#http.call(target, input, options);

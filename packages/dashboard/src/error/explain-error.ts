@@ -16,6 +16,7 @@ const EXPLANATIONS: Readonly<Record<string, readonly [title: string, advice: str
   page_not_loaded: ['This page could not be loaded', 'Latchkey may have been updated.'],
   timeout: ['Latchkey took too long to respond', 'Try again in a moment.'],
   unexpected_response: ['Something other than Latchkey responded', 'A proxy may be in the way. Try again, or ask the operator.'],
+  changed_meanwhile: ['It was changed meanwhile', 'The page shows the new state. Try again if you still want to change it.'],
   not_found: ['Not found', 'It may have been deleted, or belong to another account.'],
   insufficient_scope: ['You may not do this', 'Ask the owner of the account.'],
   application_forbidden: ['You may not use this application', 'Ask the owner of the account.'],

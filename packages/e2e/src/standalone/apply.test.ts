@@ -9,7 +9,7 @@ import type { Declaration, DeclaredApplication } from '@latchkey/cli/apply/decla
 import { executePlan } from '@latchkey/cli/apply/execute';
 import { type Plan, planChanges } from '@latchkey/cli/apply/plan';
 import { readFiles } from '@latchkey/cli/apply/read-files';
-import { readState } from '@latchkey/cli/apply/read-state';
+import { type Etags, readState } from '@latchkey/cli/apply/read-state';
 import { createRateLimitRetry } from '@latchkey/cli/program/rate-limit-retry';
 import { Latchkey } from '@latchkey/client';
 import { ROOT } from '@latchkey/launcher/program';
@@ -100,10 +100,33 @@ describe('interrupted anywhere and run again', () => {
   });
   afterAll(() => proxy.stop());
 
+  const etags = new Map<string, Etags>();
+
   async function plan(client: Latchkey, { applications }: Declaration, prune: boolean): Promise<Plan> {
-    const state = await readState(client, { retryRateLimited: createRateLimitRetry(() => {}) });
+    const state = await readState(client, { retryRateLimited: createRateLimitRetry(() => {}), etags });
     return planChanges(await readFiles(applications, dir), state, prune);
   }
+
+  const execute = (client: Latchkey, planned: Plan) =>
+    executePlan(client, planned, {
+      retryRateLimited: createRateLimitRetry(() => {}),
+      etags,
+      onDone: () => {},
+      startUpload: () => ({ update: () => {}, wait: () => {}, end: () => {} }),
+    });
+
+  it.each([
+    ['levels', async (client: Latchkey, id: string) => client.levels.set(id, ['other'])],
+    ['settings', async (client: Latchkey, id: string) => client.applications.update(id, { version: '3' })],
+  ])('does not overwrite %s that were changed since the plan was made', async (name, changeElsewhere) => {
+    const { text } = await createKey(await signUp());
+    const client = new Latchkey({ url: baseUrl, key: text });
+    const { id } = await client.applications.create({ name: 'Difference Engine' });
+    const wanted = { name: 'Difference Engine', ...(name === 'levels' ? { settings: {}, levels: ['basic'] } : { settings: { version: '2' } }) };
+    const planned = await plan(client, { applications: [wanted] } as Declaration, false);
+    await changeElsewhere(client, id);
+    await expect(execute(client, planned)).rejects.toMatchObject({ code: 'changed_meanwhile' });
+  });
 
   /** Plans and carries out; answers whether it was interrupted. */
   async function apply(declaration: Declaration, prune: boolean, choose: (plan: Plan) => Interruption | undefined) {
@@ -111,11 +134,7 @@ describe('interrupted anywhere and run again', () => {
     proxy.arm(undefined);
     const planned = await plan(client, declaration, prune);
     proxy.arm(choose(planned));
-    const execution = executePlan(client, planned, {
-      retryRateLimited: createRateLimitRetry(() => {}),
-      onDone: () => {},
-      startUpload: () => ({ update: () => {}, wait: () => {}, end: () => {} }),
-    });
+    const execution = execute(client, planned);
     if ((await Promise.allSettled([execution]))[0].status === 'rejected' && !proxy.hasInterrupted()) await execution;
     return proxy.hasInterrupted();
   }

@@ -187,6 +187,48 @@ describe('the dashboard in a browser', IN_CHROMIUM, () => {
     await expect.poll(read).toEqual(['basic', 'pro']);
     await expect.poll(names).toEqual(['basic', 'pro']);
   });
+
+  it('shows both versions to the second of two editors, who chooses', async () => {
+    const applicationId = await createApplication(owner.session);
+    const path = '/api/v1/panel/create-application-license-levels';
+    const saveElsewhere = (...levels: string[]) => owner.session.post(path, { levels }, { applicationId });
+    const read = async () => (await owner.session.get('/api/v1/panel/get-application-license-levels', { applicationId })).data;
+    await saveElsewhere('basic');
+    const page = await open(`/applications/${applicationId}/levels`, { owner, statuses: [412] });
+    await page.getByLabel('Level 1').fill('mine');
+    await saveElsewhere('theirs');
+    await button(page, 'Save levels').click();
+    await page.getByText('The levels were changed meanwhile').waitFor();
+    await page.getByText('theirs').waitFor();
+    await checkAccessibility(page);
+    expect(await read()).toEqual(['theirs']);
+    await button(page, 'Use the saved levels').click();
+    await page.getByLabel('Level 1').fill('mine');
+    await saveElsewhere('other');
+    await button(page, 'Save levels').click();
+    await button(page, 'Replace them with mine').click();
+    await page.getByText('Levels saved').waitFor();
+    expect(await read()).toEqual(['mine']);
+    await saveElsewhere('latest');
+    await button(page, 'Undo').click();
+    await page.getByText('The levels were not restored').first().waitFor();
+    expect(await read()).toEqual(['latest']);
+
+    await page.getByRole('link', { name: 'Overview' }).click();
+    await button(page, 'Edit version').click();
+    await setSetting(owner.session, applicationId, 'version', '2.0');
+    await page.getByLabel('Version', { exact: true }).fill('1.5');
+    await page.keyboard.press('Enter');
+    await page.getByText('It was 1.0 when you began, and is 2.0 now.').waitFor();
+    await checkAccessibility(page);
+    await button(page, 'Replace 2.0').click();
+    await page.getByText('Version changed').first().waitFor();
+    await setSetting(owner.session, applicationId, 'version', '2.1');
+    // Another setting than this one: nothing is lost.
+    await page.getByRole('switch', { name: 'License required for users' }).click();
+    await page.getByRole('switch', { name: 'License required for users', checked: true }).waitFor();
+    await page.locator('main').getByText('2.1').waitFor();
+  });
 });
 
 /** The socket key, which the page shows on demand only. */

@@ -12,9 +12,9 @@ const route = getRouteApi('/signed-in/applications/$applicationId');
 export function Overview() {
   const { applicationId } = route.useParams();
   const { data: application } = useQuery(applicationQuery(applicationId));
-  const settings = useQuery(settingsQuery(applicationId));
+  const query = useQuery(settingsQuery(applicationId));
   if (!application) return null;
-  return <QueryView query={settings}>{(data) => <Parts application={application} settings={data} />}</QueryView>;
+  return <QueryView query={query}>{({ settings }) => <Parts application={application} settings={settings} />}</QueryView>;
 }
 
 function Parts({ application, settings }: { readonly application: Application; readonly settings: ApplicationSettings }) {

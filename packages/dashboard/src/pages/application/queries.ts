@@ -11,10 +11,11 @@ export const applicationQuery = (applicationId: string) => ({
     applications.find(({ id }) => id === applicationId) ?? null,
 });
 
+/** Settings with their entity tag. */
 export const settingsQuery = (applicationId: string) =>
   queryOptions({
     queryKey: ['settings', applicationId],
-    queryFn: ({ signal }) => latchkey.applications.settings(applicationId, { signal }),
+    queryFn: ({ signal }) => latchkey.applications.readSettings(applicationId, { signal }),
   });
 
 /** Loads anew what a change of a setting changes. */
@@ -23,10 +24,11 @@ export async function invalidateSettings(queryClient: QueryClient, applicationId
   await queryClient.invalidateQueries({ queryKey: settingsQuery(applicationId).queryKey });
 }
 
+/** License levels with their entity tag. */
 export const levelsQuery = (applicationId: string) =>
   queryOptions({
     queryKey: ['levels', applicationId],
-    queryFn: ({ signal }) => latchkey.levels.get(applicationId, { signal }),
+    queryFn: ({ signal }) => latchkey.levels.read(applicationId, { signal }),
   });
 
 export const filesMetadataQuery = (applicationId: string) =>

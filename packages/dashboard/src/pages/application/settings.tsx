@@ -1,18 +1,18 @@
-import type { ApplicationChanges, ApplicationSettings } from '@latchkey/client';
+import type { ApplicationSettings } from '@latchkey/client';
 import { APPLICATION_FLAGS, FLAG_NAMES, type FlagName } from '@latchkey/contract/application-settings';
 import { describeLength, VERSION } from '@latchkey/contract/lengths';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useId, useState } from 'react';
-import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { Form } from '../../components/form.tsx';
+import { Notice } from '../../components/notice.tsx';
 import { Section } from '../../components/page.tsx';
 import { Switch } from '../../components/switch.tsx';
 import { TextField } from '../../components/text-field.tsx';
 import { toast } from '../../toast/toasts.ts';
+import { changeSetting, isChangedMeanwhile, type SettingChange } from './change-setting.ts';
 import styles from './overview.module.css';
-import { invalidateSettings } from './queries.ts';
 
 interface SettingsProps {
   readonly applicationId: string;
@@ -36,8 +36,7 @@ export function Settings({ applicationId, settings }: SettingsProps) {
 function useChange(applicationId: string) {
   const queryClient = useQueryClient();
   return useMutation({
-    mutationFn: (changes: ApplicationChanges) => latchkey.applications.update(applicationId, changes),
-    onSettled: () => invalidateSettings(queryClient, applicationId),
+    mutationFn: (change: Omit<SettingChange, 'applicationId'>) => changeSetting(queryClient, { applicationId, ...change }),
   });
 }
 
@@ -51,9 +50,12 @@ function Flag({ applicationId, field, value }: FlagProps) {
   const { title, hint } = APPLICATION_FLAGS[field];
   const id = useId();
   const change = useChange(applicationId);
-  const wanted = change.isPending ? (change.variables[field] ?? value) : value;
+  const wanted = change.isPending ? change.variables.value === true : value;
   const set = (checked: boolean) =>
-    change.mutate({ [field]: checked }, { onError: (error) => toast.error(`“${title}” was not changed`, error) });
+    change.mutate(
+      { field, seen: value, value: checked },
+      { onError: (error) => toast.error(`“${title}” was not changed`, error) },
+    );
   return (
     <div className={styles.row}>
       <div className={styles.text}>
@@ -98,9 +100,14 @@ interface VersionFormProps {
 
 function VersionForm({ applicationId, version, onClose }: VersionFormProps) {
   const change = useChange(applicationId);
-  const submit = (values: FormData) =>
+  const [seen, setSeen] = useState(version);
+  const isConflict = isChangedMeanwhile(change.error) && version !== seen;
+  const submit = (values: FormData) => {
+    // The notice shows the newer one: who saves then wants to replace that.
+    const replaced = isConflict ? version : seen;
+    setSeen(replaced);
     change.mutate(
-      { version: String(values.get('value')) },
+      { field: 'version', seen: replaced, value: String(values.get('value')).trim() },
       {
         onSuccess: () => {
           toast.success('Version changed');
@@ -108,15 +115,16 @@ function VersionForm({ applicationId, version, onClose }: VersionFormProps) {
         },
       },
     );
+  };
   return (
     <Form
       onSubmit={submit}
-      error={change.error}
+      error={isConflict ? null : change.error}
       actions={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>{isConflict ? `Keep ${version}` : 'Cancel'}</Button>
           <Button type="submit" variant="primary" pending={change.isPending}>
-            Save version
+            {isConflict ? `Replace ${version}` : 'Save version'}
           </Button>
         </>
       }
@@ -128,6 +136,11 @@ function VersionForm({ applicationId, version, onClose }: VersionFormProps) {
         defaultValue={version}
         required
       />
+      {isConflict && (
+        <Notice kind="warning" title="The version was changed meanwhile">
+          It was {seen} when you began, and is {version} now. Keep that one, or replace it with yours.
+        </Notice>
+      )}
     </Form>
   );
 }

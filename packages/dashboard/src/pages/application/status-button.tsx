@@ -1,11 +1,10 @@
 import type { Application } from '@latchkey/client';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
 import { toast } from '../../toast/toasts.ts';
-import { invalidateSettings } from './queries.ts';
+import { changeSetting } from './change-setting.ts';
 
 interface StatusButtonProps {
   readonly application: Application;
@@ -16,18 +15,15 @@ interface StatusButtonProps {
 export function StatusButton({ application: { id, name }, status }: StatusButtonProps) {
   const [isAsking, setAsking] = useState(false);
   const queryClient = useQueryClient();
-  const refresh = () => invalidateSettings(queryClient, id);
+  const change = (seen: 'online' | 'paused', value: 'online' | 'paused') =>
+    changeSetting(queryClient, { applicationId: id, field: 'status', seen, value });
   const resume = useMutation({
-    mutationFn: () => latchkey.applications.resume(id),
-    onSuccess: async () => {
-      await refresh();
-      toast.success('Application resumed', name);
-    },
+    mutationFn: () => change('paused', 'online'),
+    onSuccess: () => toast.success('Application resumed', name),
     onError: (error) => toast.error('The application was not resumed', error),
   });
   const pause = async () => {
-    await latchkey.applications.pause(id);
-    await refresh();
+    await change('online', 'paused');
     toast.success('Application paused', name);
   };
   return (

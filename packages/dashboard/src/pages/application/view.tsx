@@ -24,7 +24,7 @@ export function ApplicationPage() {
 function Found({ application }: { readonly application: Application }) {
   const { id, name } = application;
   const params = { applicationId: id };
-  const { data: settings } = useQuery(settingsQuery(id));
+  const settings = useQuery(settingsQuery(id)).data?.settings;
   return (
     <>
       <PageHeader

@@ -5,11 +5,14 @@ import { latchkey } from '../../../api/client.ts';
 import { Button } from '../../../components/button.tsx';
 import { ConfirmDialog } from '../../../components/confirm-dialog.tsx';
 import { Form } from '../../../components/form.tsx';
+import { Notice } from '../../../components/notice.tsx';
 import { Section } from '../../../components/page.tsx';
 import { EmptyState, QueryView } from '../../../components/states.tsx';
 import { toast } from '../../../toast/toasts.ts';
+import { isChangedMeanwhile } from '../change-setting.ts';
 import { levelsQuery } from '../queries.ts';
 import { findProblems, newLevel, toDraft, toNames } from './draft.ts';
+import styles from './level-list.module.css';
 import { LevelList } from './level-list.tsx';
 
 const route = getRouteApi('/signed-in/applications/$applicationId/levels');
@@ -17,35 +20,46 @@ const route = getRouteApi('/signed-in/applications/$applicationId/levels');
 export function Levels() {
   const { applicationId } = route.useParams();
   const query = useQuery(levelsQuery(applicationId));
-  return <QueryView query={query}>{(names) => <Editor applicationId={applicationId} saved={names} />}</QueryView>;
+  return <QueryView query={query}>{(saved) => <Editor applicationId={applicationId} saved={saved} />}</QueryView>;
 }
 
 const isSame = (a: readonly string[], b: readonly string[]) => JSON.stringify(a) === JSON.stringify(b);
 
+/** Levels of the service, with their entity tag. */
+interface Saved {
+  readonly levels: readonly string[];
+  readonly etag: string | undefined;
+}
+
 interface EditorProps {
   readonly applicationId: string;
-  readonly saved: readonly string[];
+  readonly saved: Saved;
 }
 
 /** Edits a draft of all levels, which is saved as one change. */
 function Editor({ applicationId, saved }: EditorProps) {
-  const [levels, setLevels] = useState(() => toDraft(saved));
-  const [edited, setEdited] = useState(saved);
-  // Levels that were saved elsewhere replace a draft without changes.
-  if (edited !== saved) {
-    setEdited(saved);
-    if (isSame(toNames(levels), edited)) setLevels(toDraft(saved));
+  const [levels, setLevels] = useState(() => toDraft(saved.levels));
+  // The levels that the draft began with: others may have been saved since then.
+  const [base, setBase] = useState(saved);
+  const names = toNames(levels);
+  if (base !== saved && [base.levels, saved.levels].some((known) => isSame(names, known))) {
+    setBase(saved);
+    if (!isSame(names, saved.levels)) setLevels(toDraft(saved.levels));
   }
   const [added, setAdded] = useState<number>();
-  const save = useSave(applicationId, saved);
-  const isChanged = !isSame(toNames(levels), saved);
+  const save = useSave(applicationId);
+  const isConflict = !isSame(base.levels, saved.levels) && !save.isPending;
+  const isChanged = !isSame(names, base.levels);
   const problems = findProblems(levels);
   const add = () => {
     const level = newLevel('');
     setLevels([...levels, level]);
     setAdded(level.key);
   };
-  const discard = () => setLevels(toDraft(saved));
+  const discard = () => {
+    setBase(saved);
+    setLevels(toDraft(saved.levels));
+  };
   if (levels.length === 0 && !isChanged) return <NoLevels onAdd={add} />;
   return (
     <Section
@@ -53,15 +67,17 @@ function Editor({ applicationId, saved }: EditorProps) {
       description="What a license allows, from the first to the last. Drag a level to move it, or use the arrow keys on its handle."
     >
       <Form
-        onSubmit={() => problems.size === 0 && levels.length > 0 && isChanged && save.mutate(toNames(levels))}
-        error={save.error}
+        onSubmit={() =>
+          problems.size === 0 && levels.length > 0 && isChanged && save.mutate({ names, before: isConflict ? saved : base })
+        }
+        error={isChangedMeanwhile(save.error) ? null : save.error}
         actions={
           <>
             <Button icon="plus" onClick={add}>
               Add level
             </Button>
             <Button disabled={!isChanged} onClick={discard}>
-              Discard changes
+              {isConflict ? 'Use the saved levels' : 'Discard changes'}
             </Button>
             <Button
               type="submit"
@@ -69,39 +85,62 @@ function Editor({ applicationId, saved }: EditorProps) {
               disabled={!isChanged || problems.size > 0 || levels.length === 0}
               pending={save.isPending}
             >
-              Save levels
+              {isConflict ? 'Replace them with mine' : 'Save levels'}
             </Button>
           </>
         }
       >
         <LevelList levels={levels} problems={problems} focused={added} onChange={setLevels} />
         {levels.length === 0 && <p role="status">An application keeps at least one level: add one, or discard the changes.</p>}
+        {isConflict && <Conflict saved={saved.levels} own={names} />}
       </Form>
       <LeaveDialog isChanged={isChanged && !save.isPending} />
     </Section>
   );
 }
 
-/** Saves the names; the result can be undone for some seconds. */
-function useSave(applicationId: string, before: readonly string[]) {
+/** Both versions, where others saved levels while these were edited. */
+function Conflict({ saved, own }: { readonly saved: readonly string[]; readonly own: readonly string[] }) {
+  return (
+    <Notice kind="warning" title="The levels were changed meanwhile">
+      <dl className={styles.versions}>
+        <dt>Saved now</dt>
+        <dd dir="auto">{saved.join(', ')}</dd>
+        <dt>Yours</dt>
+        <dd dir="auto">{own.join(', ')}</dd>
+      </dl>
+    </Notice>
+  );
+}
+
+interface Save {
+  readonly names: readonly string[];
+  /** Levels that this replaces. */
+  readonly before: Saved;
+}
+
+/** Saves the names if the levels are those that were shown; the result can be undone for some seconds. */
+function useSave(applicationId: string) {
   const queryClient = useQueryClient();
-  const { queryKey } = levelsQuery(applicationId);
-  const set = async (names: readonly string[]) => {
-    await latchkey.levels.set(applicationId, names);
-    queryClient.setQueryData(queryKey, [...names]);
-  };
-  const restore = (names: readonly string[]) => {
-    set(names).catch((error: unknown) => toast.error('The levels were not restored', error));
+  const set = async ({ names, before }: Save) => {
+    try {
+      await latchkey.levels.set(applicationId, names, { ifMatch: before.etag });
+    } finally {
+      await queryClient.invalidateQueries({ queryKey: levelsQuery(applicationId).queryKey });
+    }
+    return queryClient.getQueryData(levelsQuery(applicationId).queryKey);
   };
   return useMutation({
-    mutationFn: async (names: readonly string[]) => {
-      await set(names);
-      return before;
-    },
-    onSuccess(previous) {
+    mutationFn: set,
+    onSuccess(saved, { before }) {
       // The interface has no way back to no levels.
-      if (previous.length === 0) toast.success('Levels saved');
-      else toast.undoable('Levels saved', () => restore(previous));
+      if (before.levels.length === 0 || saved === undefined) toast.success('Levels saved');
+      else
+        toast.undoable('Levels saved', () => {
+          set({ names: before.levels, before: saved }).catch((error: unknown) =>
+            toast.error('The levels were not restored', error),
+          );
+        });
     },
   });
 }
