@@ -122,7 +122,10 @@ describe('interrupted anywhere and run again', () => {
     const { text } = await createKey(await signUp());
     const client = new Latchkey({ url: baseUrl, key: text });
     const { id } = await client.applications.create({ name: 'Difference Engine' });
-    const wanted = { name: 'Difference Engine', ...(name === 'levels' ? { settings: {}, levels: ['basic'] } : { settings: { version: '2' } }) };
+    const wanted = {
+      name: 'Difference Engine',
+      ...(name === 'levels' ? { settings: {}, levels: ['basic'] } : { settings: { version: '2' } }),
+    };
     const planned = await plan(client, { applications: [wanted] } as Declaration, false);
     await changeElsewhere(client, id);
     await expect(execute(client, planned)).rejects.toMatchObject({ code: 'changed_meanwhile' });
