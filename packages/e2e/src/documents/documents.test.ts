@@ -89,7 +89,7 @@ describe('the commands of documents, against a running Latchkey,', { timeout: 12
 
   it('listen to live events', async () => {
     await shell.runUntil(block('docs/events.md', 1), /Connected to Difference Engine/);
-    expect((await shell.run(block('docs/events.md', 3))).match(/"success":true/g)).toHaveLength(3);
+    expect((await shell.run(block('docs/events.md', 4))).match(/"success":true/g)).toHaveLength(3);
   });
 
   // Last: it ends the session and changes the password.
