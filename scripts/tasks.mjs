@@ -135,7 +135,6 @@ function command(name) {
   return (args) => runNode([`${root}packages/${name}.ts`, ...args], { stdio: STDIO });
 }
 
-/** A command of `latchkey`. */
 function latchkey(...words) {
   const run = command('launcher/src/latchkey-cli');
   return (args) => run([...words, ...args]);

@@ -4,7 +4,6 @@ import { ActorKind, AuditService } from '@latchkey/proto/latchkey/audit/v1/audit
 import type pg from 'pg';
 import { type EntryRow, listEntries } from './list-entries.ts';
 
-/** Serves the entries of one service. */
 export function auditRoute(pool: pg.Pool): RpcRoute {
   return rpcRoute(AuditService, {
     async listAuditEntries(request) {

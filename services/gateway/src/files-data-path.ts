@@ -5,7 +5,6 @@ export interface AvatarUpload {
   readonly accountId: string;
   readonly clientNetwork: string;
   readonly body: IncomingMessage;
-  /** The declared size in bytes. */
   readonly byteSize: number | undefined;
   readonly requestId: string;
   readonly actor: string;

@@ -176,7 +176,6 @@ const messages: Readonly<Record<string, ReturnType<typeof toMessage>>> = {
 
 const refs = (path: string, names: readonly string[]) => names.map((name) => ({ $ref: `#/${path}/${name}` }));
 
-/** The AsyncAPI 3.0 document of the endpoint. */
 export const asyncApiDocument = {
   asyncapi: '3.0.0',
   info: {

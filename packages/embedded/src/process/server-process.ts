@@ -43,18 +43,15 @@ export interface ServerProcessOptions {
   user?: SystemUser | undefined;
   stopSteps: readonly [StopStep, ...StopStep[]];
   onLine?: ((line: string) => void) | undefined;
-  /** A folder to remove with the server if this process is killed. */
   removeDirWhenOrphaned?: string | undefined;
 }
 
-/** Options of a server that stores data. */
 export interface DataServerOptions extends Pick<ServerProcessOptions, 'removeDirWhenOrphaned'> {
   /** The folder below which its data goes. It must exist. */
   dataDir: string;
   /** `false` for tests: nothing survives a crash of the machine. */
   durable?: boolean;
   onProgress?: ((line: string) => void) | undefined;
-  /** Gets each line that the server logs. */
   onLog?: ((line: string) => void) | undefined;
 }
 

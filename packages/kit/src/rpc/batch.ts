@@ -1,7 +1,6 @@
 /** Content type of a request to a method's path that has several calls, and of its response. */
 export const BATCH_TYPE = 'application/vnd.latchkey.batch';
 
-/** Calls in a batch at most. */
 export const BATCH_CALLS_MAX = 64;
 
 /** One message of a batch, with facts that JSON can hold. */

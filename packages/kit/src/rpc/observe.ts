@@ -45,7 +45,6 @@ export function codeName(err: unknown): string {
   return (Code[code] ?? 'Unknown').replace(/(?<=[a-z])[A-Z]/g, (letter) => `_${letter}`).toLowerCase();
 }
 
-/** Measures the calls of one method. */
 export type CallTimer = (seconds: number, code: string) => void;
 
 /** A timer for a method; undefined while metrics are off. */

@@ -50,7 +50,6 @@ export function describeChange({ accountId, applicationId: id }: ApplicationRef,
   return { accountId, action, subject: { kind: 'application' as const, id }, changes };
 }
 
-/** A change of an application, in its transaction. */
 export interface ApplicationChange {
   readonly tx: Kysely<AppsDatabase>;
   /** The application before the change, whose row is locked. */

@@ -30,7 +30,6 @@ export function selectReleases(db: Db, applicationId: string, limit: number): Pr
   return found.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).execute();
 }
 
-/** Ids and versions of the published releases of a channel. */
 export function selectPublishedVersions(db: Db, applicationId: string, channel: string) {
   const found = db.selectFrom('release').select(['id', 'version']).where('application_id', '=', applicationId);
   return found.where('channel', '=', channel).where('status', '=', 'published').execute();

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { originFrom } from '@latchkey/audit/actor';
-import { within } from '@latchkey/kit/concurrency/within';
+import { orRejectAfter } from '@latchkey/kit/concurrency/within';
 import { commonErrors, DomainError } from '@latchkey/kit/errors/errors';
 import { onBehalfOf } from '@latchkey/kit/log/request-context';
 import { newId, parseId } from '@latchkey/kit/validation/id';
@@ -75,17 +75,13 @@ async function receive(ctx: ReceiveContext, upload: AvatarUpload): Promise<{ ava
   } catch (err) {
     // A store that failed may finish later: only the sweeper removes the object then.
     const isRejected = err instanceof DomainError && err.httpStatus !== 503;
-    // A worker makes nothing of an image that was not stored.
-    let ended: { readonly avatar?: Avatar | undefined } | undefined = isStored ? undefined : {};
-    const abandoned = abandon(ctx, id, isStored || isRejected ? key : undefined).then(
-      (avatar) => {
-        ended = { avatar };
-      },
-      (cause: unknown) => ctx.logger.warn({ err: cause, avatarId: id }, 'failed avatar is left to the sweeper'),
-    );
-    await within(ABANDON_MS_MAX, abandoned);
-    if (!ended) throw commonErrors.outcome_unknown();
-    if (ended.avatar && isStored) return { avatarId: toAvatarId(ended.avatar) };
+    const abandoned = abandon(ctx, id, isStored || isRejected ? key : undefined);
+    abandoned.catch((cause: unknown) => ctx.logger.warn({ err: cause, avatarId: id }, 'failed avatar is left to the sweeper'));
+    const avatar = await orRejectAfter(ABANDON_MS_MAX, abandoned, commonErrors.outcome_unknown).catch(() => {
+      if (isStored) throw commonErrors.outcome_unknown();
+      // A worker makes nothing of an image that was not stored.
+    });
+    if (avatar && isStored) return { avatarId: toAvatarId(avatar) };
     throw err instanceof Overdue ? err.cause : err;
   }
 }

@@ -17,7 +17,6 @@ const ASSETS_AGE = '365d';
 
 type PageHandler = (request: FastifyRequest, reply: FastifyReply) => FastifyReply;
 
-/** The built dashboard. Undefined if it is off. */
 export function createDashboard(config: GatewayConfig, logger: Logger) {
   if (config.DASHBOARD === 'off') return undefined;
   if (!existsSync(`${BUILT_DIR}index.html`)) {

@@ -1,7 +1,6 @@
 import { createLineLog, type Logger } from '@latchkey/kit/log/logger';
 import type { FastifyInstance } from 'fastify';
 
-/** Logs a line about each request when its response has ended. */
 export function logRequests(app: FastifyInstance, logger: Logger): void {
   const logRequest = createLineLog(logger, 'info', 'request');
   app.addHook('onResponse', (request, reply, done) => {

@@ -4,7 +4,6 @@ import { Counter } from '@latchkey/kit/telemetry/metrics';
 import { LRUCache } from 'lru-cache';
 import { type Limit, type LimitState, toLimitState } from './rate-limits.ts';
 
-/** A limit and whose events it counts. */
 export interface Count {
   readonly limit: Limit;
   readonly subject: string;

@@ -139,7 +139,6 @@ export const changeOf = <F extends z.core.$ZodLooseShape>(fields: F) =>
     .partial()
     .refine((body) => Object.keys(body).length > 0, 'must have at least one property');
 
-/** A page number in a query. */
 export const pageNumber = z
   .string()
   .regex(/^[0-9]+$/, PAGE_RULE)

@@ -2,7 +2,6 @@ import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { Release, ReleaseArtifact } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { artifactsFor } from './offer.ts';
 
-/** URL of an artifact. */
 export type UrlOf = (artifact: ReleaseArtifact) => string;
 
 const publishedAt = ({ publishedAt }: Release) => (publishedAt ? timestampDate(publishedAt) : new Date(0));

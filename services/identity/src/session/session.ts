@@ -35,7 +35,6 @@ export interface OpenedSession {
   readonly ended: readonly Buffer[];
 }
 
-/** The client that signs in. */
 export interface SessionClient {
   readonly previousSessionToken: string;
   readonly userAgent: string;

@@ -18,7 +18,6 @@ export interface Frame {
 
 export interface LiveEvent {
   readonly id: string;
-  /** Epoch of the event log. */
   readonly epoch: string;
   readonly sequence: number;
   readonly createdAt: Date;

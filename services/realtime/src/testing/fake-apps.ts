@@ -28,7 +28,6 @@ const newKey = () => `lk_sock_${randomUUID().replaceAll('-', '')}`;
 
 /** Stands for the apps service: holds applications and their event log in memory. */
 export class FakeApps {
-  /** Epoch of the event log. */
   epoch = 'e1';
   readonly calls = { lookUp: 0, list: 0, states: 0 };
   /** Ids of the requests that the log was read for. */

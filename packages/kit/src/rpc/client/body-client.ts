@@ -12,7 +12,6 @@ import { bearer } from '../credentials.ts';
 import { MESSAGE_BYTES_MAX, REQUEST_ID_HEADER, TRACEPARENT_HEADER } from '../route.ts';
 import { readMessage, type WholeResponse } from './read-response.ts';
 
-/** A call whose request is a plain body. */
 export interface BodyCall {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;

@@ -3,7 +3,6 @@ import { type DescMessage, fromBinary, type MessageShape } from '@bufbuild/proto
 import { Code, ConnectError } from '@connectrpc/connect';
 import { codeFromHttpStatus, errorFromJsonBytes } from '@connectrpc/connect/protocol-connect';
 
-/** An HTTP response, read to its end. */
 export interface WholeResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;

@@ -43,7 +43,6 @@ export class UnaryContext implements HandlerContext {
     return this.#responseHeader;
   }
 
-  /** Undefined if the handler set no headers. */
   get setHeaders(): Headers | undefined {
     return this.#responseHeader;
   }

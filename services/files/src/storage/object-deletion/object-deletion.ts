@@ -55,7 +55,6 @@ export function sweepObjectDeletions(ctx: SweepContext, signal: AbortSignal): Pr
 }
 
 interface Removals {
-  /** Claims the keys of objects to remove. */
   claim(claim: Claim): Promise<string[]>;
   /** Records that the objects of keys are removed. */
   finish(keys: readonly string[]): Promise<void>;
