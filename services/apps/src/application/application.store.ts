@@ -111,9 +111,8 @@ export async function selectOwnedIds(db: Kysely<AppsDatabase>, accountId: string
 }
 
 export async function countApplications(db: Kysely<AppsDatabase>, accountId: string): Promise<number> {
-  const { rows } = await sql<{ count: number }>`
-    select count(*)::int as count from application where account_id = ${accountId}`.execute(db);
-  return rows[0]?.count ?? 0;
+  const kept = db.selectFrom('application_count').select('count').where('account_id', '=', accountId);
+  return Number((await kept.executeTakeFirst())?.count ?? 0);
 }
 
 /** Deletes applications of an account, up to a number, which concurrent calls lock in one order. */

@@ -51,6 +51,12 @@ export interface EventLogTable {
   epoch: string;
 }
 
+/** The number of applications of an account, kept by triggers of `application`. */
+export interface ApplicationCountTable {
+  account_id: string;
+  count: ColumnType<string, never, never>;
+}
+
 /** A row of the event log. Rows outlive their application. */
 export interface ApplicationEventTable {
   id: string;
@@ -104,6 +110,7 @@ export interface ReleaseFeedTable {
 
 export interface AppsDatabase {
   application: ApplicationTable;
+  application_count: ApplicationCountTable;
   previous_runtime_key: PreviousRuntimeKeyTable;
   application_event: ApplicationEventTable;
   event_log: EventLogTable;
