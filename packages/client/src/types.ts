@@ -32,6 +32,10 @@ export type ReleaseSettings = Schemas['ReleaseSettings'];
 export type Scope = Schemas['Scope'];
 export type ApiKey = Schemas['ApiKey'];
 /** A key with its text, `plaintextKey`. */
+export interface ApiKeyPage {
+  readonly apiKeys: ApiKey[];
+  readonly totalPages: number;
+}
 export type CreatedApiKey = Schemas['CreatedApiKey'];
 export type NewApiKey = BodyOf<'POST /api/v1/panel/api-keys'>;
 export type ApiKeyChanges = BodyOf<'PATCH /api/v1/panel/api-keys/{id}'>;

@@ -4,6 +4,9 @@ export const FILES_PAGE_SIZE = 10;
 /** Rows on a page of the applications. */
 export const APPLICATIONS_PAGE_SIZE = 50;
 
+/** Keys on a page. Each may name 1,000 applications, and 20 fit in a message of 1 MiB. */
+export const API_KEYS_PAGE_SIZE = 20;
+
 /** Entries on a page of the audit log. */
 export const AUDIT_PAGE_SIZE = { max: 100, default: 50 } as const;
 

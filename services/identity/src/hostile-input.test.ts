@@ -62,6 +62,8 @@ test.each(TEXTS)('%s in any field is accepted or rejected by a rule', async (_wh
     credentials.confirmEmailChange({ accountId: text, token: 'x'.repeat(32) }),
     credentials.confirmEmailChange({ accountId, token: text }),
     apiKeys.listApiKeys({ accountId: text }),
+    apiKeys.listApiKeyPage({ accountId: text, page: 1 }),
+    apiKeys.listApiKeyPage({ accountId, search: text, page: 1 }),
     apiKeys.createApiKey({ ...OPEN_KEY, accountId: text }),
     apiKeys.createApiKey({ ...OPEN_KEY, accountId, name: text }),
     apiKeys.createApiKey({ ...OPEN_KEY, accountId, scopes: [text] }),

@@ -5,7 +5,7 @@ import { withIdempotency } from '@latchkey/audit/idempotency';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { type RpcImpl, type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
-import { ApiKeyService, type UpdateApiKeyRequest } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
+import { ApiKeyOrder, ApiKeyService, type UpdateApiKeyRequest } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService, PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { CredentialService } from '@latchkey/proto/latchkey/identity/v1/credential_pb';
 import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
@@ -96,6 +96,10 @@ const apiKeyService = (ctx: IdentityContext, bind: Bind, findOwned: keys.FindOwn
     const { apiKeys, nextPageToken } = await keys.listApiKeys(ctx, accountId, pageToken);
     return { apiKeys: apiKeys.map(toApiKey), nextPageToken };
   },
+  async listApiKeyPage({ accountId, order, ...request }) {
+    const { apiKeys, total } = await keys.listApiKeyPage(ctx, accountId, { ...request, order: API_KEY_ORDERS[order] });
+    return { apiKeys: apiKeys.map(toApiKey), total };
+  },
   createApiKey: bind((acting, { accountId, expiresAt, ...request }) => {
     const settings = { ...request, expiresAt: expiresAt ? toDate(expiresAt) : null };
     return keys.createApiKey(acting, accountId, settings, findOwned);
@@ -108,6 +112,12 @@ const apiKeyService = (ctx: IdentityContext, bind: Bind, findOwned: keys.FindOwn
     return { activeCount: BigInt(active), activeCountMax: BigInt(activeMax) };
   },
 });
+const API_KEY_ORDERS = {
+  [ApiKeyOrder.UNSPECIFIED]: 'name',
+  [ApiKeyOrder.NAME]: 'name',
+  [ApiKeyOrder.CREATED_AT]: 'createdAt',
+  [ApiKeyOrder.LAST_USED_AT]: 'lastUsedAt',
+} as const;
 const toKey = (apiKey: keys.ApiKey) => ({ apiKey: toApiKey(apiKey) });
 const toCreated = ({ apiKey, plaintextKey }: Awaited<ReturnType<typeof keys.createApiKey>>) => ({
   apiKey: toApiKey(apiKey),

@@ -271,6 +271,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/panel/list-api-keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List management API keys for people
+         * @description A page of 20 keys. A page past the end is empty.
+         *
+         *     Needs a dashboard session.
+         */
+        get: operations["listApiKeysPage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/panel/api-keys/{id}": {
         parameters: {
             query?: never;
@@ -2335,6 +2357,40 @@ export interface operations {
                         /** @description What was done, in words: always one of the examples. */
                         message: string;
                         data: components["schemas"]["CreatedApiKey"];
+                    };
+                };
+            };
+        };
+    };
+    listApiKeysPage: {
+        parameters: {
+            query?: {
+                /** @description Page number, 1 by default. A page after the last one is empty. */
+                page?: number;
+                /** @description Text that names contain, without regard to case. */
+                search?: string;
+                /** @description `-` for descending. Keys that are equal follow by creation. */
+                sort?: "name" | "-name" | "createdAt" | "-createdAt" | "lastUsedAt" | "-lastUsedAt";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                        data: components["schemas"]["ApiKey"][];
+                        totalPages: number;
                     };
                 };
             };

@@ -1,6 +1,15 @@
 import type { Http } from '../http/http.ts';
+import type { QueryOf } from '../http/routes.ts';
 import type { CallOptions } from '../options.ts';
-import type { ApiKey, ApiKeyChanges, CreatedApiKey, NewApiKey } from '../types.ts';
+import type { ApiKey, ApiKeyChanges, ApiKeyPage, CreatedApiKey, NewApiKey } from '../types.ts';
+
+export interface ApiKeyPageOptions extends CallOptions {
+  /** From 1. */
+  readonly page?: number | undefined;
+  /** Text that names contain, without regard to case. */
+  readonly search?: string | undefined;
+  readonly sort?: QueryOf<'GET /api/v1/panel/list-api-keys'>['sort'];
+}
 
 /** Management API keys. Needs a session. */
 export class ApiKeys {
@@ -12,6 +21,16 @@ export class ApiKeys {
 
   list(options?: CallOptions): Promise<ApiKey[]> {
     return this.#http.call('GET /api/v1/panel/api-keys', {}, options);
+  }
+
+  /** A page of keys, searched by name and sorted. */
+  async page({ page = 1, search, sort, ...options }: ApiKeyPageOptions = {}): Promise<ApiKeyPage> {
+    const { envelope } = await this.#http.send(
+      'GET /api/v1/panel/list-api-keys',
+      { query: { page, ...(search !== undefined && { search }), ...(sort !== undefined && { sort }) } },
+      options,
+    );
+    return { apiKeys: envelope.data, totalPages: envelope.totalPages };
   }
 
   /** Creates a key. Its `plaintextKey` is shown this once. */

@@ -131,7 +131,7 @@ export function checkAnswer(
   const names = Object.keys(body).join();
   if (success === true) {
     const forms = ['success,message', 'success,message,data'];
-    if (/\/(get-files-table|list-applications)/.test(what)) forms.push('success,message,data,totalPages');
+    if (/\/(get-files-table|list-applications|list-api-keys)/.test(what)) forms.push('success,message,data,totalPages');
     if (status !== 200 || !forms.includes(names)) fail('a malformed success');
   } else if (success !== false || status < 400 || !isError(names, body)) fail('a malformed error');
   if (typeof message !== 'string' || message === '') fail('no message');

@@ -115,6 +115,7 @@ const wrongProof = (more: object) => () => ({ password: 'not the password', ...m
 /** Routes that accept only a session (specification 5.1). */
 export const SESSION_ROUTES: readonly RouteCase[] = [
   route(`GET ${PANEL}/api-keys`),
+  route(`GET ${PANEL}/list-api-keys`),
   route(`POST ${PANEL}/api-keys`, () => ({ name: 'A key', scopes: ['applications:read'], allApplications: true })),
   route(`PATCH ${PANEL}/api-keys/${NOTHING}`, () => ({ name: 'Another name' })),
   route(`POST ${PANEL}/api-keys/${NOTHING}/revoke`),

@@ -1,7 +1,8 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { describeLength, KEY_APPLICATIONS_MAX, KEY_NAME } from '@latchkey/contract/lengths';
+import { describeLength, KEY_APPLICATIONS_MAX, KEY_NAME, SEARCH_PARAMS_LENGTH_MAX } from '@latchkey/contract/lengths';
+import { API_KEYS_PAGE_SIZE } from '@latchkey/contract/limits';
 import { SCOPES } from '@latchkey/contract/scopes';
-import { type ApiKey, ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
+import { type ApiKey, ApiKeyOrder, ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { z } from 'zod';
 import { list } from '../routing/list.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
@@ -12,7 +13,10 @@ import {
   idOf,
   nameText,
   overlapSeconds,
+  pageNumber,
+  textUpTo,
   timestamp,
+  toInt32,
   toIsoOrNull,
 } from '../routing/schemas.ts';
 
@@ -95,6 +99,14 @@ const createdApiKey = z
   })
   .meta({ id: 'CreatedApiKey' });
 
+const ORDERS = {
+  name: ApiKeyOrder.NAME,
+  createdAt: ApiKeyOrder.CREATED_AT,
+  lastUsedAt: ApiKeyOrder.LAST_USED_AT,
+} as const;
+const NAMES = Object.keys(ORDERS) as Array<keyof typeof ORDERS>;
+const SORTS = NAMES.flatMap((name) => [name, `-${name}` as const]);
+
 const params = z.object({ id: idOf('apiKey', 'Id of the key, from `listApiKeys`.') });
 
 export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
@@ -114,6 +126,30 @@ export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
           pageToken = page.nextPageToken;
         } while (pageToken !== '');
         return all;
+      },
+    }),
+    defineRoute('GET /api/v1/panel/list-api-keys', 'session', {
+      operationId: 'listApiKeysPage',
+      summary: 'List management API keys for people',
+      description: `A page of ${API_KEYS_PAGE_SIZE} keys. A page past the end is empty.`,
+      query: z.object({
+        page: pageNumber.optional(),
+        search: textUpTo(SEARCH_PARAMS_LENGTH_MAX)
+          .default('')
+          .meta({ description: 'Text that names contain, without regard to case.', examples: ['build'] }),
+        sort: z
+          .enum(SORTS)
+          .default('name')
+          .meta({ description: '`-` for descending. Keys that are equal follow by creation.', examples: ['-lastUsedAt'] }),
+      }),
+      data: z.array(apiKey),
+      extraFields: { totalPages: z.int().meta({ examples: [1] }) },
+      message: 'Successfully fetched API keys.',
+      handle: async ({ principal, query: { page = 1n, search, sort } }) => {
+        const order = ORDERS[sort.replace('-', '') as keyof typeof ORDERS];
+        const request = { accountId: principal.accountId, search, order, descending: sort.startsWith('-'), page: toInt32(page) };
+        const { apiKeys: shown, total } = await apiKeys.listApiKeyPage(request);
+        return { data: shown.map(toRecord), extraFields: { totalPages: Math.ceil(total / API_KEYS_PAGE_SIZE) } };
       },
     }),
     defineRoute(`POST ${URL}`, 'session', {

@@ -4,7 +4,7 @@ import { APPLICATIONS_PAGE_SIZE } from '@latchkey/contract/limits';
 import { ApplicationStatus, SummaryOrder } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { z } from 'zod';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { idOf, pageNumber, textUpTo, timestamp, toIso } from '../routing/schemas.ts';
+import { idOf, pageNumber, textUpTo, timestamp, toInt32, toIso } from '../routing/schemas.ts';
 
 const ORDERS = {
   name: SummaryOrder.NAME,
@@ -56,7 +56,7 @@ export const applicationListRoutes = ({ clients: { applications, files } }: Rout
       const rankOf = ({ fileCount, chargedMib }: { fileCount: bigint; chargedMib: bigint }) =>
         name === 'files' ? fileCount : chargedMib;
       const { summaries, total } = await applications.listApplicationSummaries({
-        ...{ accountId, search, order, page: Number(page), descending: sort.startsWith('-'), pageSize: APPLICATIONS_PAGE_SIZE },
+        ...{ accountId, search, order, page: toInt32(page), descending: sort.startsWith('-'), pageSize: APPLICATIONS_PAGE_SIZE },
         ...(!allApplications && { filter: { applicationIds: [...applicationIds] } }),
         ranks: all?.map((usage) => ({ applicationId: usage.applicationId, rank: rankOf(usage) })) ?? [],
       });

@@ -130,6 +130,10 @@ export const issuerName = nonEmptyText(64).meta({
 
 /** Largest number that the protocol can carry; no table has that many pages. */
 const PAGE_MAX = 2n ** 63n - 1n;
+const INT32_MAX = 2 ** 31 - 1;
+
+/** A page for messages that have an `int32` of it. Beyond that every list has ended. */
+export const toInt32 = (page: bigint): number => Math.min(Number(page), INT32_MAX);
 const PAGE_RULE = 'must be a whole number from 1';
 
 /** Some of the properties of a resource, to change it. */

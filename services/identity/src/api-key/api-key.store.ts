@@ -1,4 +1,4 @@
-import type { Insertable, Selectable, Updateable } from 'kysely';
+import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
 import type { ApiKeyTable, Db } from '../db/schema.ts';
 
 export type ApiKeyRow = Selectable<ApiKeyTable>;
@@ -10,15 +10,40 @@ export interface ApiKeyRef {
 
 const keysOf = (db: Db, accountId: string) => db.selectFrom('api_key').where('account_id', '=', accountId);
 
-/** Those in the list of keys: of trusted issuers only the ones that have not expired. */
+/** Those in the lists of keys: of trusted issuers only the ones that have not expired. */
+const listedOf = (db: Db, accountId: string, now: Date) =>
+  keysOf(db, accountId).where(({ eb, or }) => or([eb('trusted_issuer_id', 'is', null), eb('expires_at', '>', now)]));
+
 export async function selectApiKeys(db: Db, accountId: string, now: Date, after: string | undefined, limit: number) {
-  const listed = keysOf(db, accountId).where(({ eb, or }) =>
-    or([eb('trusted_issuer_id', 'is', null), eb('expires_at', '>', now)]),
-  );
-  const page = listed.selectAll().orderBy('created_at').orderBy('id').limit(limit);
+  const page = listedOf(db, accountId, now).selectAll().orderBy('created_at').orderBy('id').limit(limit);
   if (!after) return page.execute();
   const last = keysOf(db, accountId).select(['created_at', 'id']).where('id', '=', after);
   return page.where(({ eb, refTuple }) => eb(refTuple('created_at', 'id'), '>', last.$asTuple('created_at', 'id'))).execute();
+}
+
+const ORDERS = { name: sql`lower(name)`, createdAt: sql`created_at`, lastUsedAt: sql`last_used_at` };
+
+export interface ApiKeyPage {
+  readonly search: string;
+  readonly order: keyof typeof ORDERS;
+  readonly descending: boolean;
+  readonly offset: number;
+  readonly limit: number;
+}
+
+/** A numbered page of keys, and the number of keys on all pages. */
+export async function selectApiKeyPage(db: Db, accountId: string, now: Date, page: ApiKeyPage) {
+  const { search, order, descending, offset, limit } = page;
+  const isFound = sql<boolean>`strpos(lower(name), lower(${search}::text)) > 0`;
+  const listed = listedOf(db, accountId, now);
+  const found = search === '' ? listed : listed.where(isFound);
+  const direction = descending ? sql`desc nulls last` : sql`asc nulls last`;
+  const inOrder = found.orderBy(sql`${ORDERS[order]} ${direction}`).orderBy('created_at').orderBy('id');
+  const [rows, { total }] = await Promise.all([
+    inOrder.selectAll().limit(limit).offset(offset).execute(),
+    found.select(sql<number>`count(*)::int`.as('total')).executeTakeFirstOrThrow(),
+  ]);
+  return { apiKeys: rows, total };
 }
 
 export async function selectApiKey(db: Db, accountId: string, column: 'id' | 'public_id', value: string) {

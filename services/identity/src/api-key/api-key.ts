@@ -1,7 +1,9 @@
 import { runTransaction } from '@latchkey/audit/transaction';
-import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/limits';
+import { SEARCH_PARAMS_LENGTH_MAX } from '@latchkey/contract/lengths';
+import { API_KEYS_PAGE_SIZE, KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/limits';
 import { hmac } from '@latchkey/kit/crypto/secrets';
 import { newId, parseId } from '@latchkey/kit/validation/id';
+import { hasLength } from '@latchkey/kit/validation/text';
 import { lockAccount } from '../account/account.store.ts';
 import { recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
@@ -9,12 +11,14 @@ import type { Db } from '../db/schema.ts';
 import { apiKeyEpoch } from '../epoch/epoch.ts';
 import { errors } from '../errors.ts';
 import {
+  type ApiKeyPage,
   type ApiKeyRef,
   type ApiKeyRow,
   countActiveApiKeys,
   insertApiKey,
   lockApiKey,
   selectApiKey,
+  selectApiKeyPage,
   selectApiKeys,
   updateApiKeyRow,
 } from './api-key.store.ts';
@@ -24,9 +28,6 @@ import { createApiKeyText } from './api-key-text.ts';
 export type ApiKey = ApiKeyRow;
 export type FindOwned = (accountId: string, applicationIds: readonly string[]) => Promise<readonly string[]>;
 
-/** Keys may name 1,000 applications each; 20 keys fit in a message of 1 MiB. */
-const PAGE_SIZE = 20;
-
 /**
  * A page of an account's keys, oldest first.
  * @param pageToken id of the last key of the previous page; empty for the first page
@@ -35,9 +36,27 @@ export async function listApiKeys(ctx: IdentityContext, accountText: string, pag
   const accountId = parseId(accountText);
   const after = pageToken === '' ? undefined : parseId(pageToken);
   if (!accountId || (pageToken !== '' && !after)) return { apiKeys: [], nextPageToken: '' };
-  const rows = await selectApiKeys(ctx.db, accountId, ctx.clock(), after, PAGE_SIZE + 1);
-  const apiKeys = rows.slice(0, PAGE_SIZE);
-  return { apiKeys, nextPageToken: rows.length > PAGE_SIZE ? (apiKeys.at(-1)?.id ?? '') : '' };
+  const rows = await selectApiKeys(ctx.db, accountId, ctx.clock(), after, API_KEYS_PAGE_SIZE + 1);
+  const apiKeys = rows.slice(0, API_KEYS_PAGE_SIZE);
+  return { apiKeys, nextPageToken: rows.length > API_KEYS_PAGE_SIZE ? (apiKeys.at(-1)?.id ?? '') : '' };
+}
+
+/**
+ * A numbered page of an account's keys, and the number of keys on all pages. Past the end, and for
+ * text that no name may have, it is empty.
+ * @param request `page` counts from 1
+ */
+export async function listApiKeyPage(
+  ctx: IdentityContext,
+  accountText: string,
+  request: Pick<ApiKeyPage, 'search' | 'order' | 'descending'> & { readonly page: number },
+) {
+  const { page, ...rest } = request;
+  const accountId = parseId(accountText);
+  const isValid = Number.isInteger(page) && page >= 1 && hasLength(rest.search, 0, SEARCH_PARAMS_LENGTH_MAX);
+  if (!accountId || !isValid) return { apiKeys: [], total: 0 };
+  const [offset, limit] = [(page - 1) * API_KEYS_PAGE_SIZE, API_KEYS_PAGE_SIZE];
+  return selectApiKeyPage(ctx.db, accountId, ctx.clock(), { ...rest, offset, limit });
 }
 
 export async function findApiKey({ db }: IdentityContext, accountId: string, name: string): Promise<ApiKeyRow | undefined> {

@@ -189,6 +189,82 @@ export declare type ListApiKeysResponse = Message<"latchkey.identity.v1.ListApiK
 export declare const ListApiKeysResponseSchema: GenMessage<ListApiKeysResponse>;
 
 /**
+ * ListApiKeyPageRequest asks for a page.
+ *
+ * @generated from message latchkey.identity.v1.ListApiKeyPageRequest
+ */
+export declare type ListApiKeyPageRequest = Message<"latchkey.identity.v1.ListApiKeyPageRequest"> & {
+  /**
+   * Account, a UUID. Required.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * Text that names contain, without regard to case. Empty filters nothing; text that no name may
+   * have finds none.
+   *
+   * @generated from field: string search = 2;
+   */
+  search: string;
+
+  /**
+   * Order; by name if unspecified. Keys that are equal in it follow by creation.
+   *
+   * @generated from field: latchkey.identity.v1.ApiKeyOrder order = 3;
+   */
+  order: ApiKeyOrder;
+
+  /**
+   * True for the reverse order. Keys that were never used come last in either.
+   *
+   * @generated from field: bool descending = 4;
+   */
+  descending: boolean;
+
+  /**
+   * Page, from 1. Required; another number answers no keys.
+   *
+   * @generated from field: int32 page = 5;
+   */
+  page: number;
+};
+
+/**
+ * Describes the message latchkey.identity.v1.ListApiKeyPageRequest.
+ * Use `create(ListApiKeyPageRequestSchema)` to create a new message.
+ */
+export declare const ListApiKeyPageRequestSchema: GenMessage<ListApiKeyPageRequest>;
+
+/**
+ * ListApiKeyPageResponse is a page.
+ *
+ * @generated from message latchkey.identity.v1.ListApiKeyPageResponse
+ */
+export declare type ListApiKeyPageResponse = Message<"latchkey.identity.v1.ListApiKeyPageResponse"> & {
+  /**
+   * Up to 20 keys, in order: as many as fit into a message if each has the most applications.
+   *
+   * @generated from field: repeated latchkey.identity.v1.ApiKey api_keys = 1;
+   */
+  apiKeys: ApiKey[];
+
+  /**
+   * Keys on all pages.
+   *
+   * @generated from field: int32 total = 2;
+   */
+  total: number;
+};
+
+/**
+ * Describes the message latchkey.identity.v1.ListApiKeyPageResponse.
+ * Use `create(ListApiKeyPageResponseSchema)` to create a new message.
+ */
+export declare const ListApiKeyPageResponseSchema: GenMessage<ListApiKeyPageResponse>;
+
+/**
  * CreateApiKeyRequest describes the key to make.
  *
  * @generated from message latchkey.identity.v1.CreateApiKeyRequest
@@ -642,6 +718,46 @@ export enum ApiKeyError {
 export declare const ApiKeyErrorSchema: GenEnum<ApiKeyError>;
 
 /**
+ * ApiKeyOrder is what a page of keys is sorted by.
+ *
+ * @generated from enum latchkey.identity.v1.ApiKeyOrder
+ */
+export enum ApiKeyOrder {
+  /**
+   * By name.
+   *
+   * @generated from enum value: API_KEY_ORDER_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * By name.
+   *
+   * @generated from enum value: API_KEY_ORDER_NAME = 1;
+   */
+  NAME = 1,
+
+  /**
+   * By the time of creation.
+   *
+   * @generated from enum value: API_KEY_ORDER_CREATED_AT = 2;
+   */
+  CREATED_AT = 2,
+
+  /**
+   * By the last use.
+   *
+   * @generated from enum value: API_KEY_ORDER_LAST_USED_AT = 3;
+   */
+  LAST_USED_AT = 3,
+}
+
+/**
+ * Describes the enum latchkey.identity.v1.ApiKeyOrder.
+ */
+export declare const ApiKeyOrderSchema: GenEnum<ApiKeyOrder>;
+
+/**
  * ApiKeyService stores the management API keys of an account.
  *
  * @generated from service latchkey.identity.v1.ApiKeyService
@@ -657,6 +773,16 @@ export declare const ApiKeyService: GenService<{
     methodKind: "unary";
     input: typeof ListApiKeysRequestSchema;
     output: typeof ListApiKeysResponseSchema;
+  },
+  /**
+   * ListApiKeyPage returns a numbered page of the account's keys, sorted and searched.
+   *
+   * @generated from rpc latchkey.identity.v1.ApiKeyService.ListApiKeyPage
+   */
+  listApiKeyPage: {
+    methodKind: "unary";
+    input: typeof ListApiKeyPageRequestSchema;
+    output: typeof ListApiKeyPageResponseSchema;
   },
   /**
    * CreateApiKey makes a key.
