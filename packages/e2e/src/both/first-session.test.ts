@@ -13,6 +13,7 @@ it('every success of an application has the message and the fields of the specif
   for (const name of names) {
     const created = await api.post(`${PANEL}/create-application`, { name: `  ${name} ` });
     expect(JSON.parse(created.text)).toEqual({ success: true, message: 'Successfully create application' });
+    expect(created.headers.get('location')).toMatch(/applicationId=[0-9a-f-]{36}$/);
   }
   const list = await api.get(`${PANEL}/get-applications`);
   const applicationApiKeys = {

@@ -2,10 +2,11 @@ import { createHash, randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
 import type { Answer, Api } from '../client/api.ts';
 import { createApplication, createKey, signUp } from '../client/caller.ts';
-import { ACTION, CHECK_NAME, listFiles, outcome, UPLOAD, upload } from '../client/files.ts';
+import { ACTION, listFiles, outcome, UPLOAD, upload } from '../client/files.ts';
 import { signUpGuarded } from '../client/two-factor.ts';
 
 const PANEL = '/api/v1/panel';
+const BYTES = 'application/octet-stream';
 const digestOf = (text: string) => `sha-256=:${createHash('sha256').update(text).digest('base64')}:`;
 
 interface Sent {
@@ -24,15 +25,13 @@ function keyed(api: Api, key: string = randomUUID()) {
 
 const isReplayed = ({ headers }: Answer) => headers.get('idempotency-replayed') === 'true';
 
+const newKey = (name: string) => ({ name, scopes: ['files:read'], allApplications: true });
+
 async function open() {
   const owner = await signUp();
   const applicationId = await createApplication(owner.session);
   const { data } = await upload(owner.session, applicationId, 'first.txt');
-  const { data: key } = await owner.session.post(`${PANEL}/api-keys`, {
-    name: 'Key',
-    scopes: ['files:read'],
-    allApplications: true,
-  });
+  const { data: key } = await owner.session.post(`${PANEL}/api-keys`, newKey('Key'));
   return { owner, query: { applicationId }, fileId: data.id as string, keyId: key.id as string };
 }
 
@@ -43,100 +42,42 @@ const TRUSTED = {
   ...{ scopes: ['files:read'], allApplications: true, lifetimeSeconds: 60 },
 };
 
-/** A request of every route that changes something, and another body for the same route. */
-const REQUESTS: ReadonlyArray<[string, (given: Opened) => Sent, object | string]> = [
-  [
-    'POST create-application',
-    () => ({ method: 'POST', path: `${PANEL}/create-application`, body: { name: 'Once only' } }),
-    { name: 'Another' },
-  ],
-  [
-    'POST create-application-license-levels',
-    ({ query }) => ({ method: 'POST', path: `${PANEL}/create-application-license-levels`, query, body: { levels: ['a'] } }),
-    { levels: ['b'] },
-  ],
-  [
-    'PATCH update-application-settings',
-    ({ query }) => ({
-      method: 'PATCH',
-      path: `${PANEL}/update-application-settings`,
-      query,
-      body: { field: 'status', value: 'paused' },
-    }),
-    { field: 'status', value: 'online' },
-  ],
-  [
-    'PATCH update-api-keys',
-    ({ query }) => ({ method: 'PATCH', path: `${PANEL}/update-api-keys`, query, body: { type: 'httpKey' } }),
-    { type: 'socketKey' },
-  ],
-  [
-    'POST end-key-overlap',
-    ({ query }) => ({ method: 'POST', path: `${PANEL}/end-key-overlap`, query, body: { type: 'httpKey' } }),
-    { type: 'socketKey' },
-  ],
-  [
-    'POST check-file-name',
-    ({ query }) => ({ method: 'POST', path: CHECK_NAME, query, body: { fileName: 'new' } }),
-    { fileName: 'other' },
-  ],
-  [
-    'POST create-download-url',
-    ({ query, fileId }) => ({ method: 'POST', path: `${PANEL}/create-download-url`, query, body: { fileId } }),
-    { fileId: randomUUID() },
-  ],
-  [
-    'POST file-action',
-    ({ query, fileId }) => ({ method: 'POST', path: ACTION, query, body: { action: 'delete_file', fileId } }),
-    { action: 'change_file_name', fileId: randomUUID(), fileName: 'x' },
-  ],
-  [
-    'POST upload-file',
-    ({ query }) => ({
-      method: 'POST',
-      path: UPLOAD,
-      query: { ...query, fileName: 'once' },
-      body: 'content',
-      headers: { 'content-type': 'application/octet-stream', 'content-digest': digestOf('content') },
-    }),
-    'other content',
-  ],
-  [
-    'POST api-keys',
-    () => ({ method: 'POST', path: `${PANEL}/api-keys`, body: { name: 'Once', scopes: ['files:read'], allApplications: true } }),
-    { name: 'Twice', scopes: ['files:read'], allApplications: true },
-  ],
-  [
-    'PATCH api-keys',
-    ({ keyId }) => ({ method: 'PATCH', path: `${PANEL}/api-keys/${keyId}`, body: { name: 'Renamed' } }),
-    { name: 'Again' },
-  ],
-  [
-    'POST trusted-issuers',
-    () => ({ method: 'POST', path: `${PANEL}/trusted-issuers`, body: TRUSTED }),
-    { ...TRUSTED, audience: 'another' },
-  ],
-  ['POST api-keys revoke', ({ keyId }) => ({ method: 'POST', path: `${PANEL}/api-keys/${keyId}/revoke` }), {}],
-  [
-    'DELETE delete-application',
-    ({ query }) => ({ method: 'DELETE', path: `${PANEL}/delete-application`, body: { ...query, code: '' } }),
-    { applicationId: randomUUID(), code: '' },
-  ],
+/** A body for every route that changes something, and another one. */
+const BODIES: ReadonlyArray<[route: string, body: (given: Opened) => object | string | null, other: object | string]> = [
+  ['POST create-application', () => ({ name: 'Once only' }), { name: 'Another' }],
+  ['POST create-application-license-levels', () => ({ levels: ['a'] }), { levels: ['b'] }],
+  ['PATCH update-application-settings', () => ({ field: 'status', value: 'paused' }), { field: 'status', value: 'online' }],
+  ['PATCH update-api-keys', () => ({ type: 'httpKey' }), { type: 'socketKey' }],
+  ['POST end-key-overlap', () => ({ type: 'httpKey' }), { type: 'socketKey' }],
+  ['POST check-file-name', () => ({ fileName: 'new' }), { fileName: 'other' }],
+  ['POST create-download-url', ({ fileId }) => ({ fileId }), { fileId: randomUUID() }],
+  ['POST file-action', ({ fileId }) => ({ action: 'delete_file', fileId }), { action: 'delete_file', fileId: randomUUID() }],
+  ['POST upload-file', () => 'content', 'other content'],
+  ['POST api-keys', () => newKey('Once'), newKey('Twice')],
+  ['PATCH api-keys/:id', () => ({ name: 'Renamed' }), { name: 'Again' }],
+  ['POST trusted-issuers', () => TRUSTED, { ...TRUSTED, audience: 'another' }],
+  ['POST api-keys/:id/revoke', () => null, {}],
+  ['DELETE delete-application', ({ query }) => ({ ...query, code: '' }), { applicationId: randomUUID(), code: '' }],
 ];
 
-it.each(REQUESTS)('%s with a key has one effect and one response', async (_route, toRequest, other) => {
+it.each(BODIES)('%s with a key has one effect and one response', async (route, toBody, other) => {
   const given = await open();
-  const request = toRequest(given);
+  const [method = '', path = ''] = route.split(' ');
+  const target = { method, path: `${PANEL}/${path.replace(':id', given.keyId)}`, query: { ...given.query, fileName: 'once' } };
+  const request = (body: object | string | null): Sent => {
+    const isUpload = typeof body === 'string';
+    return { ...target, body, headers: isUpload ? { 'content-type': BYTES, 'content-digest': digestOf(body) } : {} };
+  };
   const send = keyed(given.owner.session);
-  const first = await send(request);
-  const second = await send(request);
+  const body = toBody(given);
+  const first = await send(request(body));
+  const second = await send(request(body));
   expect([outcome(first), isReplayed(first), outcome(second), isReplayed(second)]).toEqual(['200', false, '200', true]);
   expect(second.text).toBe(first.text);
   expect(second.headers.get('location')).toBe(first.headers.get('location'));
-  const headers = typeof other === 'string' ? { ...request.headers, 'content-digest': digestOf(other) } : {};
-  expect(outcome(await send({ ...request, body: other, headers }))).toBe('422 idempotency_key_reused');
+  expect(outcome(await send(request(other)))).toBe('422 idempotency_key_reused');
   const fresh = keyed(given.owner.session, randomUUID());
-  expect(isReplayed(await fresh(request))).toBe(false);
+  expect(isReplayed(await fresh(request(body)))).toBe(false);
 });
 
 it('concurrent requests with a key have one effect', async () => {
@@ -175,9 +116,8 @@ it('a revoked key gets no replay, and the secret of a new key only the credentia
   expect(outcome(await send(create))).toBe('200');
   await owner.session.post(`${PANEL}/api-keys/${id}/revoke`);
   expect(outcome(await send(create))).toBe('401 api_key_revoked');
-  const body = { name: 'Secret', scopes: ['files:read'], allApplications: true };
   const key = randomUUID();
-  const made = { method: 'POST', path: `${PANEL}/api-keys`, body };
+  const made = { method: 'POST', path: `${PANEL}/api-keys`, body: newKey('Secret') };
   const first = await keyed(owner.session, key)(made);
   expect((await keyed(owner.session, key)(made)).data.plaintextKey).toBe(first.data.plaintextKey);
 });

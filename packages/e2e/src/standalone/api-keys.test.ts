@@ -54,16 +54,6 @@ describe('a new key', () => {
 });
 
 describe('a change of a key', () => {
-  it('leaves what is not given, and opens and restricts', async () => {
-    const { id, record } = await createKey(owner, { expiresAt: FUTURE });
-    const { data } = await change(id, { scopes: ['files:read'] });
-    expect(data).toEqual({ ...record, scopes: ['files:read'], updatedAt: data.updatedAt });
-    expect((await change(id, { expiresAt: null })).data.expiresAt).toBeNull();
-    const restricted = { allApplications: false, applicationIds: [application] };
-    expect((await change(id, restricted)).data).toMatchObject(restricted);
-    expect((await change(id, { allApplications: true })).data).toMatchObject({ allApplications: true, applicationIds: [] });
-  });
-
   it('may not be malformed, contradict what the key has, or be made to a revoked key', async () => {
     const some = [{}, { allApplications: true, applicationIds: [NEVER] }, { allApplications: false, applicationIds: [] }];
     for (const body of [...some, { scopes: [] }, { name: null }, { revokedAt: null }, { nickname: 'x' }])

@@ -51,21 +51,6 @@ describe('the session cookie', () => {
     expect(outcome(await readSession(cookieOf(first.headers)))).toBe('401 unauth');
     for (const { headers } of [second, third]) expect(outcome(await readSession(cookieOf(headers)))).toBe('200');
   });
-
-  it('that a client made up is not used', async () => {
-    const chosen = `session=${'a'.repeat(43)}`;
-    for (const cookie of ['session=', 'session=abc', chosen, `session=${'a'.repeat(4_000)}`]) {
-      expect(cookieOf((await signIn(owner.email, owner.password, cookie)).headers)).not.toBe(cookie);
-    }
-    expect(outcome(await readSession(chosen))).toBe('401 unauth');
-  });
-
-  it('is read among others, and only under its own name', async () => {
-    const { cookie } = owner;
-    expect(outcome(await readSession(`a=b; ${cookie}; c=d`))).toBe('200');
-    for (const text of [`x${cookie}`, cookie.replace('session', 'Session'), 'session', `session_id=${cookie}`, `${cookie}x`])
-      expect(outcome(await readSession(text)), text).toBe('401 unauth');
-  });
 });
 
 describe('signing in', () => {
@@ -111,30 +96,18 @@ describe('the sessions of an account', () => {
 
 describe('a session changes nothing', () => {
   const { port, baseUrl } = inject('latchkeyInstance');
-  const FOREIGN = [
-    'null',
-    'https://evil.example',
-    `https://127.0.0.1:${port}`,
-    `http://127.0.0.1:${port + 1}`,
-    'http://127.0.0.1',
-    'file://',
-    ...[`http://a.localhost:${port}`, `http://localhost.evil.example:${port}`, `http://127.0.0.1:${port}/`],
-  ];
   let state: string;
   beforeAll(async () => {
     state = await readState(owner);
   });
 
-  it.each(CHANGES.map((route, index) => [nameOf(route), route, index] as const))(
+  it.each(CHANGES.map((route) => [nameOf(route), route] as const))(
     'by %s without its own token, or from another origin',
-    async (_name, route, index) => {
-      const send = (headers: Record<string, string>) =>
-        owner.session.with(headers).send(route.method, route.path, route.request(applicationId));
-      const tokens = ['', other.csrfToken, 'wrong', `${owner.csrfToken}x`, owner.csrfToken.toLowerCase()];
-      for (const token of index === 0 ? tokens : tokens.slice(0, 2))
-        expect(outcome(await send({ 'x-csrf-token': token })), token).toBe('403 csrf_invalid');
-      for (const origin of index === 0 ? FOREIGN : FOREIGN.slice(0, 2))
-        expect(outcome(await send({ origin })), origin).toBe('403 csrf_invalid');
+    async (_name, route) => {
+      const send = async (headers: Record<string, string>) =>
+        outcome(await owner.session.with(headers).send(route.method, route.path, route.request(applicationId)));
+      for (const token of ['', other.csrfToken]) expect(await send({ 'x-csrf-token': token }), token).toBe('403 csrf_invalid');
+      for (const origin of ['null', 'https://evil.example']) expect(await send({ origin }), origin).toBe('403 csrf_invalid');
     },
   );
 

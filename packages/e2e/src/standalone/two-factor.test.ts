@@ -8,34 +8,6 @@ const TWO_FACTOR = '/api/v1/auth/two-factor';
 const UNKNOWN = '01900000-0000-7000-8000-00000000dead';
 
 const signIn = (owner: Pick<Owner, 'email' | 'password'>, code?: string) => signInTo(sharedApi(), owner, code);
-const isEnabled = async ({ session }: Owner) => (await session.get('/api/v1/auth/session')).data.account.twoFactorEnabled;
-
-describe('setting up', () => {
-  it('gives a new secret of 160 bits and its URL each time, and changes nothing', async () => {
-    const owner = await signUp();
-    const first = (await owner.session.post(`${TWO_FACTOR}/set-up`)).data;
-    const second = (await owner.session.post(`${TWO_FACTOR}/set-up`, {})).data;
-    expect(Object.keys(first).sort()).toEqual(['otpauthUrl', 'secret']);
-    expect(first.secret).toMatch(/^[A-Z2-7]{32}$/);
-    const url = new URL(second.otpauthUrl);
-    expect(decodeURIComponent(url.pathname)).toBe(`/Latchkey:${owner.email}`);
-    expect([url.searchParams.get('secret'), url.searchParams.get('issuer')]).toEqual([second.secret, 'Latchkey']);
-    expect([await isEnabled(owner), outcome(await signIn(owner))]).toEqual([false, '200']);
-  });
-
-  it('is enabled by a right code alone, for ten recovery codes', async () => {
-    const owner = await signUp();
-    const { secret } = (await owner.session.post(`${TWO_FACTOR}/set-up`)).data;
-    const enable = (body: object) => owner.session.post(`${TWO_FACTOR}/enable`, body);
-    for (const code of ['', '12345', '1234567', 'abcdef', '1'.repeat(1_000)])
-      expect(outcome(await enable({ code })), code).toBe('400 bad_request');
-    for (const body of [{}, { code: 123_456 }, { code: null }, { code: '123456', x: 1 }])
-      expect(outcome(await enable(body)), JSON.stringify(body)).toBe('400 VALIDATION_ERROR');
-    const { data } = await enable({ code: codeAt(secret, Date.now()) });
-    expect(data.recoveryCodes).toHaveLength(10);
-    for (const code of data.recoveryCodes) expect(code).toMatch(/^[a-z2-7]{4}(-[a-z2-7]{4}){3}$/);
-  });
-});
 
 describe('signing in to an account with a second factor', () => {
   it('asks for a code, rejects a wrong one, and takes a right one', async () => {
