@@ -169,6 +169,27 @@ it('rejects a socket key that would break a header, and does not repeat it', asy
 });
 
 describe('an upload', () => {
+  it('rejects empty and too large sources before they are hashed and sent, and names size and limit', async () => {
+    const large = new Blob([new Uint8Array(1_048_577)]);
+    const { latchkey, requests } = start([ok({ fileSizeMiB: 1 }), rejected(403, 'insufficient_scope'), ok({ checksum: '' })]);
+    await expect(latchkey.files.upload('1', new Uint8Array(0), { name: 'a' })).rejects.toMatchObject({
+      code: 'invalid_file',
+      message: 'a is empty: files have at least 1 byte.',
+    });
+    expect(requests).toEqual([]);
+    await expect(latchkey.files.upload('1', large, { name: 'b.bin' })).rejects.toMatchObject({
+      code: 'limit_exceeded',
+      message: 'b.bin is too large: it has 1.1 MiB, and files have at most 1 MiB.',
+    });
+    // A key that may not read limits uploads without the check.
+    await expect(latchkey.files.upload('1', large, { name: 'b.bin' })).rejects.toMatchObject({ code: 'checksum_mismatch' });
+    expect(requests.map(({ url }) => /([\w-]+)(\?|$)/.exec(url)?.[1])).toEqual([
+      'get-account-limits',
+      'get-account-limits',
+      'upload-file',
+    ]);
+  });
+
   const failure = new Error('of the caller');
   const rejectFailure = async function* () {
     yield new Uint8Array(3);

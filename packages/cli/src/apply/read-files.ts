@@ -3,25 +3,33 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { formatBytes } from '../output/text.ts';
 import { type DeclaredApplication, type DeclaredFile, nameOf } from './declaration.ts';
 import { PlanError } from './plan.ts';
 import type { WantedApplication, WantedFile } from './state.ts';
+
+const MIB = 1_048_576;
 
 /**
  * Reads sizes and checksums of declared files, one after the other, as one core hashes faster than
  * most disks read.
  *
  * @param baseDir what their paths are relative to
+ * @param sizeMiBMax size of the largest file that the server accepts, if it is known
  * @throws {PlanError} naming every file that can't be uploaded
  */
-export async function readFiles(declared: readonly DeclaredApplication[], baseDir: string): Promise<WantedApplication[]> {
+export async function readFiles(
+  declared: readonly DeclaredApplication[],
+  baseDir: string,
+  sizeMiBMax = Number.POSITIVE_INFINITY,
+): Promise<WantedApplication[]> {
   const problems: string[] = [];
   const wanted: WantedApplication[] = [];
   for (const { files, ...application } of declared) {
     const found: WantedFile[] = [];
     for (const file of files ?? []) {
       try {
-        found.push(await readFile(file, baseDir));
+        found.push(await readFile(file, baseDir, sizeMiBMax));
       } catch (err) {
         problems.push(`${application.name}: ${(err as Error).message}`);
       }
@@ -37,7 +45,7 @@ function withoutUndefined({ name, id, levels, settings = {} }: Omit<DeclaredAppl
   return { name, settings: given, ...(id !== undefined && { id }), ...(levels && { levels }) };
 }
 
-async function readFile(file: DeclaredFile, baseDir: string): Promise<WantedFile> {
+async function readFile(file: DeclaredFile, baseDir: string, sizeMiBMax: number): Promise<WantedFile> {
   const name = nameOf(file);
   if (!('path' in file)) return { name, sha256: file.sha256 };
   const path = resolve(baseDir, file.path);
@@ -46,6 +54,8 @@ async function readFile(file: DeclaredFile, baseDir: string): Promise<WantedFile
   });
   if (!found.isFile()) throw new Error(`${file.path} is not a file.`);
   if (found.size === 0) throw new Error(`${file.path} is empty, which the server rejects.`);
+  if (found.size > sizeMiBMax * MIB)
+    throw new Error(`${file.path} has ${formatBytes(found.size)}: files have at most ${sizeMiBMax} MiB.`);
   const hash = createHash('sha256');
   await pipeline(createReadStream(path), hash);
   return { name, sha256: hash.digest('hex'), source: { path, declaredPath: file.path, byteSize: found.size } };

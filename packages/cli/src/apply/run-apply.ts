@@ -35,7 +35,14 @@ export async function applyFile(context: Context, { file, dryRun = false, prune 
     isNeeded: ({ id, name }) => names.has(id) || names.has(name),
   });
   const baseDir = file === '-' ? process.cwd() : dirname(resolve(file));
-  const plan = await reportProblems(context, async () => planChanges(await readFiles(applications, baseDir), state, prune));
+  // Keys may lack the scope: the server then rejects what is too large.
+  const sizeMiBMax = await client.limits.get().then(
+    ({ fileSizeMiB }) => fileSizeMiB,
+    () => undefined,
+  );
+  const plan = await reportProblems(context, async () =>
+    planChanges(await readFiles(applications, baseDir, sizeMiBMax), state, prune),
+  );
 
   const { green, yellow, red } = context.colors;
   const lines = formatPlan(plan, { '+': green, '~': yellow, '-': red }).map((line) => `${line}\n`);

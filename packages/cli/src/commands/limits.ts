@@ -14,6 +14,7 @@ export function limitsCommand(io: Io): Command {
           ['API keys', limits.apiKeyCount],
         ] as const
       ).map(([name, { currentValue, maxValue }]) => [name, String(currentValue), String(maxValue ?? 'unlimited')]);
+      rows.push(['Largest file, MiB', '', String(limits.fileSizeMiB)]);
       context.printTable(limits, [limits.planName, 'USED', 'LIMIT'], rows);
     }),
   );

@@ -61,7 +61,7 @@ export class Files<Source> {
    * hashed first, so that the service stores no others.
    *
    * @throws LatchkeyError such as `file_name_taken`, or `limit_exceeded` for a file that is too
-   *   large
+   *   large: before it is hashed, if the key may read limits
    */
   upload(applicationId: string, source: Source, options: UploadOptions = {}): Promise<UploadedFile> {
     return uploadFile(this.#http, this.#prepare, { applicationId, source, options });

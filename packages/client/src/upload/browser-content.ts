@@ -1,6 +1,6 @@
 import type { Http, HttpRequest, Success } from '../http/http.ts';
 import { fromFetch, type RawResponse, toConnectionError, withTimeout } from '../http/response.ts';
-import type { Content, ContentOptions } from './upload.ts';
+import type { CheckSize, Content, ContentOptions } from './upload.ts';
 import { type Xhr, XMLHttpRequest } from './xhr.ts';
 
 /**
@@ -9,13 +9,15 @@ import { type Xhr, XMLHttpRequest } from './xhr.ts';
  */
 export type BrowserSource = Blob | Uint8Array | ReadableStream<Uint8Array>;
 
-export async function prepareContent(source: BrowserSource, signal: AbortSignal | undefined): Promise<Content> {
+export async function prepareContent(source: BrowserSource, check: CheckSize, signal: AbortSignal | undefined): Promise<Content> {
   const blob = await toBlob(source);
+  const { name: given } = blob as { readonly name?: unknown };
+  const name = typeof given === 'string' ? given : undefined;
+  await check(blob.size, name);
   const sha256 = await hash(blob);
   signal?.throwIfAborted();
-  const name = (blob as { readonly name?: unknown }).name;
   return {
-    name: typeof name === 'string' ? name : undefined,
+    name,
     sha256,
     repeatable: true,
     send: async (http, request, options) => ({ success: await sendBlob(http, request, blob, options) }),

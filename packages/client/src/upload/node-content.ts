@@ -4,7 +4,7 @@ import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Http, HttpRequest } from '../http/http.ts';
 import { sendBytes } from './node-send.ts';
-import type { ByteSource, Content, ContentOptions, Sent } from './upload.ts';
+import type { ByteSource, CheckSize, Content, ContentOptions, Sent } from './upload.ts';
 
 /** A path, a `file:` URL, bytes, a `Blob`, or a stream. */
 export type NodeSource = string | URL | Uint8Array | Blob | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>;
@@ -12,29 +12,33 @@ export type NodeSource = string | URL | Uint8Array | Blob | ReadableStream<Uint8
 /** Few calls of the system for a large file, and little memory. */
 const BUFFER_BYTES = 2 * 1024 * 1024;
 
-export async function prepareContent(source: NodeSource, signal: AbortSignal | undefined): Promise<Content> {
-  if (typeof source === 'string' || source instanceof URL) return prepareFile(source, signal);
+export async function prepareContent(source: NodeSource, check: CheckSize, signal: AbortSignal | undefined): Promise<Content> {
+  if (typeof source === 'string' || source instanceof URL) return prepareFile(source, check, signal);
   if (source instanceof Uint8Array) {
     const chunks = async function* () {
       yield source;
     };
+    await check(source.byteLength, undefined);
     return prepareRepeatable({ byteSize: source.byteLength, chunks }, signal);
   }
   if (source instanceof Blob) {
-    const name = (source as { readonly name?: unknown }).name;
+    const { name: given } = source as { readonly name?: unknown };
+    const name = typeof given === 'string' ? given : undefined;
+    await check(source.size, name);
     const bytes = { byteSize: source.size, chunks: () => source.stream() as AsyncIterable<Uint8Array> };
-    return prepareRepeatable(bytes, signal, { name: typeof name === 'string' ? name : undefined });
+    return prepareRepeatable(bytes, signal, { name });
   }
   return streamContent(source as AsyncIterable<Uint8Array>);
 }
 
-async function prepareFile(path: string | URL, signal: AbortSignal | undefined): Promise<Content> {
+async function prepareFile(path: string | URL, check: CheckSize, signal: AbortSignal | undefined): Promise<Content> {
   const handle = await open(path);
   try {
     const stats = await handle.stat();
     if (!stats.isFile()) throw new TypeError(`${path} is not a file`);
-    const bytes = { byteSize: stats.size, chunks: () => readFileChunks(handle, stats.size) };
     const name = basename(path instanceof URL ? fileURLToPath(path) : path);
+    await check(stats.size, name);
+    const bytes = { byteSize: stats.size, chunks: () => readFileChunks(handle, stats.size) };
     return await prepareRepeatable(bytes, signal, { name, close: () => handle.close() });
   } catch (err) {
     await handle.close();

@@ -48,12 +48,16 @@ export interface Content {
   close(): Promise<void>;
 }
 
+/** Rejects sources of a size that the service rejects, before they are hashed and sent. */
+export type CheckSize = (byteSize: number, name: string | undefined) => Promise<void>;
+
 /** Opens a source, and hashes it if it can be read twice. */
-export type Prepare<Source> = (source: Source, signal: AbortSignal | undefined) => Promise<Content>;
+export type Prepare<Source> = (source: Source, check: CheckSize, signal: AbortSignal | undefined) => Promise<Content>;
 
 /** Longer than the default limit of the service, UPLOAD_DEADLINE_SECONDS. */
 const TIMEOUT_MS = 300_000;
 const TARGET = 'POST /api/v1/panel/upload-file';
+const MIB = 1_048_576;
 export const BYTES = 'application/octet-stream';
 
 interface Upload<Source> {
@@ -70,7 +74,11 @@ export async function uploadFile<Source>(
   const { signal, timeoutMs = TIMEOUT_MS, onProgress = () => undefined } = options;
   checkTimeout(timeoutMs);
   signal?.throwIfAborted();
-  const content = await prepare(source, signal);
+  const content = await prepare(
+    source,
+    (byteSize, name) => checkSize(http, byteSize, options.name ?? name ?? 'The file', signal),
+    signal,
+  );
   try {
     const fileName = options.name ?? content.name;
     if (fileName === undefined) throw new TypeError('The source has no name: pass the option name');
@@ -89,6 +97,32 @@ export async function uploadFile<Source>(
     await content.close();
   }
 }
+
+/** The largest file in MiB; undefined for keys that may not read limits. */
+async function readSizeMax(http: Http, signal: AbortSignal | undefined): Promise<number | undefined> {
+  try {
+    return (await http.call('GET /api/v1/panel/get-account-limits', {}, { signal })).fileSizeMiB;
+  } catch (err) {
+    if (signal?.aborted) throw err;
+    return undefined;
+  }
+}
+
+async function checkSize(http: Http, byteSize: number, name: string, signal: AbortSignal | undefined): Promise<void> {
+  if (byteSize === 0)
+    throw new LatchkeyError(`${name} is empty: files have at least 1 byte.`, { code: 'invalid_file', status: 400 });
+  // No limit is below 1 MiB.
+  const maxMiB = byteSize > MIB ? await readSizeMax(http, signal) : undefined;
+  if (maxMiB === undefined || byteSize <= maxMiB * MIB) return;
+  throw new LatchkeyError(`${name} is too large: it has ${toMiB(byteSize)} MiB, and files have at most ${maxMiB} MiB.`, {
+    code: 'limit_exceeded',
+    status: 413,
+    details: [{ path: 'file', message: `must have at most ${maxMiB} MiB` }],
+  });
+}
+
+/** Rounded up: a file above the limit never shows the limit. */
+const toMiB = (bytes: number) => (Math.ceil((bytes * 10) / MIB) / 10).toFixed(1);
 
 function checkStored({ success }: Sent, sha256: Uint8Array | undefined): UploadedFile {
   const stored = success.envelope.data as UploadedFile;

@@ -1,4 +1,4 @@
-import { LatchkeyError } from '@latchkey/client';
+import { ConnectionError } from '@latchkey/client';
 import { type ComponentType, createElement, type ReactNode, use } from 'react';
 
 /** Code of the error of a component whose script could not be loaded. */
@@ -25,7 +25,7 @@ export function lazyComponent<Module extends object, Name extends keyof Module>(
       Loaded = (await load())[name] as ComponentType<object>;
     } catch (cause) {
       hasFailed = true;
-      throw new LatchkeyError('A part of this page could not be loaded.', { code: NOT_LOADED, cause });
+      throw new ConnectionError('A part of this page could not be loaded.', { code: NOT_LOADED, cause });
     }
   };
   const preload = (): Promise<void> => {

@@ -1,4 +1,4 @@
-import { LatchkeyError } from '@latchkey/client';
+import { ConnectionError, LatchkeyError } from '@latchkey/client';
 
 export interface Explanation {
   readonly title: string;
@@ -32,7 +32,7 @@ const RETRY_SECONDS = 5;
 
 /** True if the same call may succeed soon: no connection, a rate limit, a service that restarts. */
 export const isTemporary = (error: unknown): error is LatchkeyError =>
-  error instanceof LatchkeyError && [0, 429, 503].includes(error.status);
+  error instanceof ConnectionError || (error instanceof LatchkeyError && (error.status === 429 || error.status === 503));
 
 function readTimes(error: LatchkeyError) {
   const { retryAfterSeconds } = error;
@@ -49,13 +49,15 @@ export function explainError(error: unknown): Explanation {
   if (!(error instanceof LatchkeyError)) {
     return { title: 'Something went wrong in this page', advice: 'Reload it. If that does not help, tell the operator.' };
   }
-  const { code, status, requestId } = error;
+  const { code, status, details, requestId } = error;
   const facts = { requestId, ...readTimes(error) };
   if (code === 'rate_limit_reached')
     return { ...facts, title: 'Too many requests', advice: facts.retryAt === undefined ? 'Wait a moment.' : '' };
   if (status === 401) return { ...facts, title: 'You are signed out', advice: 'Sign in again.' };
-  if (code === 'limit_exceeded')
-    return { ...facts, title: error.message, advice: 'Delete what you do not need, or ask the operator for a higher limit.' };
+  if (code === 'limit_exceeded') {
+    const what = details.length > 0 ? 'Choose a smaller file' : 'Delete what you do not need';
+    return { ...facts, title: error.message, advice: `${what}, or ask the operator for a higher limit.` };
+  }
   if (status === 503) return { ...facts, title: 'Latchkey is busy or restarting', advice: 'Try again in a few seconds.' };
   const known = Object.hasOwn(EXPLANATIONS, code) ? EXPLANATIONS[code] : undefined;
   const [title, advice] = known ?? [error.message, ''];

@@ -32,7 +32,8 @@ export async function changeSetting(queryClient: QueryClient, change: SettingCha
         staleTime: attempt === 1 ? Number.POSITIVE_INFINITY : 0,
       });
       if (settings[field] === value) return;
-      if (settings[field] !== seen) throw new LatchkeyError('The setting was changed meanwhile.', { code: 'changed_meanwhile' });
+      if (settings[field] !== seen)
+        throw new LatchkeyError('The setting was changed meanwhile.', { code: 'changed_meanwhile', status: 412 });
       try {
         return await latchkey.applications.update(applicationId, { [field]: value } as ApplicationChanges, { ifMatch: etag });
       } catch (error) {

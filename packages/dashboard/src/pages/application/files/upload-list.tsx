@@ -17,7 +17,7 @@ export function UploadList({ applicationId }: { readonly applicationId: string }
   const own = uploads.filter((upload) => upload.applicationId === applicationId);
   if (own.length === 0) return null;
   const unnamed = own.filter(({ state }) => state.kind === 'name');
-  const hasEnded = own.some(({ state }) => state.kind === 'done' || state.kind === 'cancelled');
+  const hasEnded = own.some(({ state }) => ['done', 'cancelled', 'rejected'].includes(state.kind));
   return (
     <section className={styles.queue} aria-label="Uploads">
       <div className={styles.queueHead}>
@@ -58,7 +58,7 @@ function summarize(uploads: readonly Upload[]): string {
   const parts = [
     active > 0 && `Uploading ${active} ${active === 1 ? 'file' : 'files'}`,
     count('name') > 0 && `${count('name')} ${count('name') === 1 ? 'needs' : 'need'} another name`,
-    count('failed') > 0 && `${count('failed')} failed`,
+    count('failed') + count('rejected') > 0 && `${count('failed') + count('rejected')} failed`,
     count('done') > 0 && `${count('done')} uploaded`,
   ];
   return parts.filter(Boolean).join(' · ') || 'Uploads';
@@ -122,6 +122,12 @@ function RowActions({ upload: { id, name, state } }: { readonly upload: Upload }
 
 function StateLine({ upload: { file, state } }: { readonly upload: Upload }) {
   if (state.kind === 'failed') return <Failure error={state.error} />;
+  if (state.kind === 'rejected')
+    return (
+      <p className={classes(styles.state, styles.failed)} role="alert">
+        {formatBytes(file.size)}. {state.problem}
+      </p>
+    );
   if (state.kind === 'done')
     return (
       <p className={styles.state}>

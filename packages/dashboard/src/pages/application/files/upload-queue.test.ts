@@ -12,6 +12,7 @@ function setUp(environment: Partial<QueueEnvironment> = {}) {
     readonly end: PromiseWithResolvers<{ checksum: string }>;
   }> = [];
   const queue = new UploadQueue({
+    sizeMiBMax: () => 1,
     isNameFree: async () => true,
     send: ({ name }, { signal }) => {
       const end = Promise.withResolvers<{ checksum: string }>();
@@ -60,4 +61,18 @@ it('asks for another name where one is invalid or taken, without an upload', asy
   expect(sent).toEqual([]);
   queue.start(1, 'free.txt');
   await vi.waitFor(() => expect(sent.map(({ name }) => name)).toEqual(['free.txt']));
+});
+
+it('rejects empty and too large files before they are hashed, and names the limit', async () => {
+  const { queue, sent } = setUp();
+  queue.add('app', [
+    new File([], 'empty.txt'),
+    new File([new Uint8Array(1_048_577)], 'large.bin'),
+    new File([new Uint8Array(1_048_576)], 'fits.bin'),
+  ]);
+  await vi.waitFor(() => expect(sent.map(({ name }) => name)).toEqual(['fits.bin']));
+  expect(queue.getSnapshot().uploads.slice(0, 2)).toMatchObject([
+    { state: { kind: 'rejected', problem: 'It is empty: files have at least 1 byte.' } },
+    { state: { kind: 'rejected', problem: 'It is too large: files have at most 1 MiB.' } },
+  ]);
 });

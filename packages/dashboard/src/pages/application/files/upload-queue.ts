@@ -4,6 +4,8 @@ import { findNameProblem, normalizeName, suggestName } from './file-name.ts';
 export type UploadState =
   /** The name has to be changed first. */
   | { readonly kind: 'name'; readonly problem: string }
+  /** Its size can't be stored. */
+  | { readonly kind: 'rejected'; readonly problem: string }
   | { readonly kind: 'waiting' }
   /** The checksum is computed, then bytes are sent. */
   | { readonly kind: 'running'; readonly sentBytes: number; readonly bytesPerSecond: number }
@@ -27,6 +29,8 @@ export interface QueueSnapshot {
 
 /** Functions of the page around the queue. */
 export interface QueueEnvironment {
+  /** Size of the largest file in MiB, if it is known. */
+  readonly sizeMiBMax: () => number | undefined;
   readonly isNameFree: (applicationId: string, name: string, signal: AbortSignal) => Promise<boolean>;
   readonly send: (
     upload: Upload,
@@ -42,7 +46,14 @@ const CONCURRENCY = 1;
 export const QUEUE_MAX = 500;
 const PAUSE_DEFAULT_SECONDS = 10;
 
+const MIB = 1_048_576;
+
 const TAKEN = 'A file of this application has this name.';
+
+function toState(name: string): UploadState {
+  const problem = findNameProblem(name);
+  return problem === undefined ? { kind: 'waiting' } : { kind: 'name', problem };
+}
 
 /** Uploads of this page, of all applications. They go on while other pages are open. */
 export class UploadQueue {
@@ -71,8 +82,7 @@ export class UploadQueue {
     const added = files.slice(0, QUEUE_MAX - this.#snapshot.uploads.length).map((file): Upload => {
       this.#lastId += 1;
       const name = normalizeName(file.name);
-      const problem = findNameProblem(name);
-      const state: UploadState = problem === undefined ? { kind: 'waiting' } : { kind: 'name', problem };
+      const state = this.#findSizeProblem(file) ?? toState(name);
       return { id: this.#lastId, applicationId, file, name: suggestName(name), state };
     });
     this.#publish({ uploads: [...this.#snapshot.uploads, ...added] });
@@ -84,8 +94,7 @@ export class UploadQueue {
   start(id: number, name?: string): void {
     this.#change(id, (upload) => {
       const wanted = normalizeName(name ?? upload.name);
-      const problem = findNameProblem(wanted);
-      return { ...upload, name: wanted, state: problem === undefined ? { kind: 'waiting' } : { kind: 'name', problem } };
+      return { ...upload, name: wanted, state: toState(wanted) };
     });
     this.#startNext();
   }
@@ -105,8 +114,15 @@ export class UploadQueue {
 
   removeEnded(applicationId: string): void {
     const isKept = (upload: Upload) =>
-      upload.applicationId !== applicationId || !['done', 'cancelled'].includes(upload.state.kind);
+      upload.applicationId !== applicationId || !['done', 'cancelled', 'rejected'].includes(upload.state.kind);
     this.#publish({ uploads: this.#snapshot.uploads.filter(isKept) });
+  }
+
+  #findSizeProblem({ size }: File): UploadState | undefined {
+    const max = this.#environment.sizeMiBMax();
+    if (size === 0) return { kind: 'rejected', problem: 'It is empty: files have at least 1 byte.' };
+    if (max === undefined || size <= max * MIB) return undefined;
+    return { kind: 'rejected', problem: `It is too large: files have at most ${max.toLocaleString('en')} MiB.` };
   }
 
   #startNext(): void {

@@ -2,11 +2,13 @@ import { LatchkeyError } from '@latchkey/client';
 import { useSyncExternalStore } from 'react';
 import { latchkey } from '../../../api/client.ts';
 import { queryClient } from '../../../api/query-client.ts';
+import { limitsQuery } from '../../../session/session.ts';
 import { reportSessionEnd } from '../../../session/session-end.ts';
 import { invalidateFiles } from './queries.ts';
 import { type Upload, UploadQueue } from './upload-queue.ts';
 
 export const uploadQueue = new UploadQueue({
+  sizeMiBMax: () => queryClient.getQueryData(limitsQuery.queryKey)?.fileSizeMiB,
   isNameFree: (applicationId, name, signal) => latchkey.files.isNameFree(applicationId, name, { signal }),
   send: ({ applicationId, file, name }, options) => latchkey.files.upload(applicationId, file, { ...options, name }),
   onStored: ({ applicationId }) => void invalidateFiles(queryClient, applicationId),

@@ -97,6 +97,7 @@ function Meters({ applicationId }: { readonly applicationId: string }) {
                 Last upload <RelativeTime at={metadata.lastUploadedAt} />
               </>
             )}
+            {` · at most ${limits.fileSizeMiB.toLocaleString('en')} MiB each`}
           </p>
         </div>
       )}
