@@ -16,15 +16,8 @@ interface Target {
   readonly headers?: Record<string, string>;
 }
 
-interface Sides {
-  readonly ours: Side;
-  readonly target: Target;
-  readonly baseline: Side;
-  readonly bareTarget: Target;
-}
-
 /** Latchkey and a bare Fastify handler with one primary-key SELECT, both warm. */
-async function startSides(servers: Servers, shape: Shape): Promise<Sides> {
+async function startSides(servers: Servers, shape: Shape) {
   const ours = await startOurs(servers, shape);
   const baseline = await startBaseline(servers);
   const { headers, applicationId } = await prepareCaller(ours.baseUrl);

@@ -1,10 +1,10 @@
 import { AVATAR_BYTES_MAX } from '@latchkey/contract/limits';
 import { networkOf } from '@latchkey/kit/http/client-ip';
+import { namesEntity } from '@latchkey/kit/http/entity-tag';
 import { AvatarService, UploadAvatarResponseSchema } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { errors } from '../errors.ts';
-import { namesEntity } from '../http/entity-tag.ts';
 import { announcedByteSize, sendContinue } from '../http/request-body.ts';
 import { formatRequestActor } from '../request-context.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { isSemver, SEMVER_RULE } from '@latchkey/contract/release';
+import { namesEntity } from '@latchkey/kit/http/entity-tag';
 import {
   type GetFeedResponse,
   type Release,
@@ -13,7 +14,6 @@ import semver from 'semver';
 import { z } from 'zod';
 import { readCredential } from '../authentication/credential.ts';
 import { errors } from '../errors.ts';
-import { namesEntity } from '../http/entity-tag.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationId } from '../routing/schemas.ts';
 import { appcast, electronUpdate, latestJson, tauriSignature, tauriUpdate } from '../updates/formats.ts';

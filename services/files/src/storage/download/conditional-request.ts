@@ -1,12 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { namesEntity } from '@latchkey/kit/http/entity-tag';
 import type { ByteRange } from '../object-store/object-store.ts';
 
 export interface Validators {
   readonly etag: string;
   readonly lastModified: Date;
 }
-
-const ENTITY_TAG = /(W\/)?("[\x21\x23-\x7e\x80-\xff]*")/g;
 
 const DAY = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)';
 const LONG_DAY = '(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day';
@@ -26,12 +25,12 @@ export function checkPreconditions(headers: IncomingHttpHeaders, validators: Val
   const { etag, lastModified } = validators;
   const modifiedAt = wholeSeconds(lastModified);
   if (headers['if-match'] !== undefined) {
-    if (!matches(headers['if-match'], etag, 'strong')) return 412;
+    if (!namesEntity(headers['if-match'], etag, 'strong')) return 412;
   } else {
     const unmodifiedSince = parseHttpDate(headers['if-unmodified-since']);
     if (unmodifiedSince !== undefined && modifiedAt > unmodifiedSince) return 412;
   }
-  if (headers['if-none-match'] !== undefined) return matches(headers['if-none-match'], etag, 'weak') ? 304 : undefined;
+  if (headers['if-none-match'] !== undefined) return namesEntity(headers['if-none-match'], etag) ? 304 : undefined;
   const modifiedSince = parseHttpDate(headers['if-modified-since']);
   return modifiedSince !== undefined && modifiedAt <= modifiedSince ? 304 : undefined;
 }
@@ -62,11 +61,6 @@ export function parseRange(
 /** A date is a strong validator here, since the bytes of a file never change. */
 function isRangeWanted(ifRange: string | undefined, { etag, lastModified }: Validators): boolean {
   return ifRange === undefined || ifRange === etag || parseHttpDate(ifRange) === wholeSeconds(lastModified);
-}
-
-function matches(list: string, etag: string, comparison: 'strong' | 'weak'): boolean {
-  if (list.trim() === '*') return true;
-  return [...list.matchAll(ENTITY_TAG)].some(([, weak, tag]) => tag === etag && (comparison === 'weak' || weak === undefined));
 }
 
 function parseHttpDate(text = ''): number | undefined {
