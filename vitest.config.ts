@@ -30,7 +30,7 @@ const unit = (name: string, isolate: boolean) => ({
     // With two cores, the default would be one, and tests mostly wait for servers.
     maxWorkers: Math.max(3, availableParallelism()),
     sequence: { groupOrder: 0 },
-    globalSetup: ['./packages/testkit/src/global-setup.ts'],
+    globalSetup: ['./packages/testkit/src/vitest/global-setup.ts'],
   },
 });
 
@@ -63,7 +63,11 @@ export default defineConfig({
     hookTimeout: 60_000,
     isolate: true,
     pool: 'forks',
-    reporters: ['default', ...(process.env.GITHUB_ACTIONS ? ['github-actions'] : []), './packages/testkit/src/skipped-tests.ts'],
+    reporters: [
+      'default',
+      ...(process.env.GITHUB_ACTIONS ? ['github-actions'] : []),
+      './packages/testkit/src/vitest/skipped-tests.ts',
+    ],
     projects: [unit('unit', false), unit('unit-isolated', true), endToEnd('standalone'), endToEnd('deployed')],
   },
 });

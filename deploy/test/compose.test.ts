@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
-import { findGoProgram } from '@latchkey/testkit/go-program';
+import { findGoProgram } from '@latchkey/testkit/process/go-program';
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { makeEnv, parseCompose, parseEnv, ROOT, readComposeFile, readComposeText } from './compose/compose-file.ts';

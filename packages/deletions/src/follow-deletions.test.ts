@@ -6,7 +6,7 @@ import { createQueueProducer } from '@latchkey/kit/queue/producer';
 import { ApplicationService, type ListDeletedApplicationsRequest } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis/redis';
-import { createTestClock } from '@latchkey/testkit/test-clock';
+import { createTestClock } from '@latchkey/testkit/values/test-clock';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type FollowOptions, followDeletions } from './follow-deletions.ts';
 

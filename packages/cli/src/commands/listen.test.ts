@@ -9,7 +9,7 @@ import {
   startScriptedLiveServer,
   type Turn,
 } from '@latchkey/testkit/network/scripted-live-server';
-import { programEnv } from '@latchkey/testkit/program-env';
+import { programEnv } from '@latchkey/testkit/process/program-env';
 import { afterEach, describe, expect, it } from 'vitest';
 import { describeState } from './listen.ts';
 

@@ -1,4 +1,4 @@
-import { seededRandom } from '@latchkey/testkit/random';
+import { seededRandom } from '@latchkey/testkit/values/random';
 
 /** A source of choices that a seed determines, so that a run can be repeated. */
 export class SeededRandom {

@@ -11,7 +11,7 @@ import { Health } from '@latchkey/proto/health/v1/health_pb';
 import { eventually } from '@latchkey/testkit/eventually';
 import { createAuthority, type TestAuthority, writeTlsFiles } from '@latchkey/testkit/network/certificates';
 import { withClient } from '@latchkey/testkit/postgres/with-client';
-import { programEnv } from '@latchkey/testkit/program-env';
+import { programEnv } from '@latchkey/testkit/process/program-env';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type Answer, Api } from '../client/api.ts';
 import { getAvatar, plain, uploadAvatar } from '../client/avatars.ts';

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { programEnv } from '@latchkey/testkit/program-env';
+import { programEnv } from '@latchkey/testkit/process/program-env';
 import { expect, it } from 'vitest';
 
 const EXAMPLE = fileURLToPath(import.meta.resolve('@latchkey/examples/grpc/download-url.ts'));

@@ -1,6 +1,6 @@
 import { createCipheriv, hash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import { shuffle } from '@latchkey/testkit/random';
+import { shuffle } from '@latchkey/testkit/values/random';
 import { plain, UPLOAD_AVATAR } from '../client/avatars.ts';
 import { PASSWORD } from '../client/caller.ts';
 import { ACTION, TABLE, UPLOAD } from '../client/files.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runServer, type ServerProcess } from '@latchkey/embedded/process/server-process';
 import { ROOT } from '@latchkey/launcher/program';
-import { programEnv } from '@latchkey/testkit/program-env';
+import { programEnv } from '@latchkey/testkit/process/program-env';
 
 /** Several instances and a fleet start at the same time. */
 const START_TIMEOUT_MS = 100_000;

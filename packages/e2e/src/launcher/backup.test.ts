@@ -13,7 +13,7 @@ import { openDatabase } from '@latchkey/launcher/open-database';
 import { ROOT } from '@latchkey/launcher/program';
 import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
 import { withClient } from '@latchkey/testkit/postgres/with-client';
-import { programEnv } from '@latchkey/testkit/program-env';
+import { programEnv } from '@latchkey/testkit/process/program-env';
 import { Client } from 'pg';
 import { create } from 'tar';
 import { afterEach, beforeEach, expect, it, onTestFinished } from 'vitest';

@@ -16,7 +16,7 @@ import { ROOT } from '@latchkey/launcher/program';
 import { eventually } from '@latchkey/testkit/eventually';
 import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
 import { withClient } from '@latchkey/testkit/postgres/with-client';
-import { programEnv } from '@latchkey/testkit/program-env';
+import { programEnv } from '@latchkey/testkit/process/program-env';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { createDataDir } from '../instance/launcher-process.ts';
 import { findServerProcesses } from '../instance/running-processes.ts';

@@ -13,7 +13,7 @@ import { type Etags, readState } from '@latchkey/cli/apply/read-state';
 import { createRateLimitRetry } from '@latchkey/cli/program/rate-limit-retry';
 import { Latchkey } from '@latchkey/client';
 import { ROOT } from '@latchkey/launcher/program';
-import { programEnv } from '@latchkey/testkit/program-env';
+import { programEnv } from '@latchkey/testkit/process/program-env';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { createKey, type Key, signUp } from '../client/caller.ts';
 import { listFiles } from '../client/files.ts';

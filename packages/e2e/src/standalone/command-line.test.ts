@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { eventually } from '@latchkey/testkit/eventually';
-import { programEnv } from '@latchkey/testkit/program-env';
+import { programEnv } from '@latchkey/testkit/process/program-env';
 import { spawn } from '@lydell/node-pty';
 import { beforeEach, expect, inject, it, onTestFinished } from 'vitest';
 import { PASSWORD, unique } from '../client/caller.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { findGoProgram, goModuleDir } from '@latchkey/testkit/go-program';
+import { findGoProgram, goModuleDir } from '@latchkey/testkit/process/go-program';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 const SUITE = { name: 'connectrpc.com/conformance', version: 'v1.0.7' };

@@ -4,7 +4,7 @@ import { type Client, escapeIdentifier } from 'pg';
 import { inject } from 'vitest';
 import { DATABASE_PREFIX, TEMPLATE_PREFIX, TEST_ROLE } from './test-role.ts';
 import { withClient } from './with-client.ts';
-import '../test-servers.ts';
+import '../vitest/test-servers.ts';
 
 /** An arbitrary advisory lock: PostgreSQL cannot copy one database twice concurrently. */
 const TEMPLATE_LOCK = 4_207_311;

@@ -1,5 +1,5 @@
 import { type EmbeddedPostgres, startPostgres } from '@latchkey/embedded/postgres/postgres';
-import { type OwnServer, startOwnServer } from '../own-server.ts';
+import { type OwnServer, startOwnServer } from '../process/own-server.ts';
 
 /** Its URL is the superuser's. */
 export type OwnPostgres = OwnServer;

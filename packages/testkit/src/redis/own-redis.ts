@@ -1,8 +1,8 @@
 import { fileURLToPath } from 'node:url';
 import { startRedis } from '@latchkey/embedded/redis/redis';
 import type { Redis } from 'ioredis';
-import { type OwnServer, startOwnServer } from '../own-server.ts';
 import { withRedis } from '../postgres/with-client.ts';
+import { type OwnServer, startOwnServer } from '../process/own-server.ts';
 
 export interface OwnRedis extends OwnServer {
   /** Removes all data. */

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { inject } from 'vitest';
 import { withRedis } from '../postgres/with-client.ts';
-import '../test-servers.ts';
+import '../vitest/test-servers.ts';
 
 export interface TestRedis {
   readonly url: string;

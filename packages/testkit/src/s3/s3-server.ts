@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { findFreePort } from '@latchkey/embedded/process/free-port';
 import { runServer } from '@latchkey/embedded/process/server-process';
 import { waitUntil } from '@latchkey/embedded/process/wait-until';
-import { findGoProgram } from '../go-program.ts';
+import { findGoProgram } from '../process/go-program.ts';
 
 /** The version of `docker-compose.yml`. */
 const VERSITYGW = { name: 'github.com/versity/versitygw', version: 'v1.8.0' };

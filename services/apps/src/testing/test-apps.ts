@@ -5,7 +5,7 @@ import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport
 import { ApplicationService, type RuntimeKeys } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { ReleaseService } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { createEmptyTestDatabase, createTestDatabase } from '@latchkey/testkit/postgres/database';
-import { createTestClock } from '@latchkey/testkit/test-clock';
+import { createTestClock } from '@latchkey/testkit/values/test-clock';
 import pg from 'pg';
 import { afterAll, beforeAll } from 'vitest';
 import { readAppsConfig } from '../config.ts';

@@ -9,7 +9,7 @@ import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport
 import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { createTestDatabase } from '@latchkey/testkit/postgres/database';
-import { createTestClock, type TestClock } from '@latchkey/testkit/test-clock';
+import { createTestClock, type TestClock } from '@latchkey/testkit/values/test-clock';
 import type pg from 'pg';
 import { afterAll, beforeAll } from 'vitest';
 import { readFilesConfig } from '../config.ts';

@@ -1,4 +1,4 @@
-import { countingList } from '@latchkey/testkit/counting-list';
+import { countingList } from '@latchkey/testkit/values/counting-list';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { createRoutes } from '../routes/routes.ts';

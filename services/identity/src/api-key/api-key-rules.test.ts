@@ -1,4 +1,4 @@
-import { countingList } from '@latchkey/testkit/counting-list';
+import { countingList } from '@latchkey/testkit/values/counting-list';
 import { expect, it } from 'vitest';
 import { parseChange } from './api-key-rules.ts';
 

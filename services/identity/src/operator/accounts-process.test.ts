@@ -4,7 +4,7 @@ import { PassThrough } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { eventually } from '@latchkey/testkit/eventually';
 import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
-import { programEnv } from '@latchkey/testkit/program-env';
+import { programEnv } from '@latchkey/testkit/process/program-env';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { openTestIdentity } from '../testing/identity.ts';
 import { runCommand } from '../testing/operator.ts';

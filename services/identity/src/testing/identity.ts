@@ -14,7 +14,7 @@ import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_facto
 import { createTestDatabase } from '@latchkey/testkit/postgres/database';
 import { testRedis } from '@latchkey/testkit/redis/redis';
 import { refusalOf } from '@latchkey/testkit/refusal';
-import { createTestClock, type TestClock } from '@latchkey/testkit/test-clock';
+import { createTestClock, type TestClock } from '@latchkey/testkit/values/test-clock';
 import pg from 'pg';
 import { afterAll } from 'vitest';
 import { createPasswords, type Passwords } from '../account/password.ts';

@@ -1,7 +1,7 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { eventually } from '@latchkey/testkit/eventually';
-import { seededRandom, shuffle } from '@latchkey/testkit/random';
 import { testRedis } from '@latchkey/testkit/redis/redis';
+import { seededRandom, shuffle } from '@latchkey/testkit/values/random';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { RECONCILE } from '../fan-out/fan-out.ts';
 import { type FakeApplication, FakeApps } from '../testing/fake-apps.ts';

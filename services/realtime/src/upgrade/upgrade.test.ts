@@ -1,7 +1,7 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { eventually } from '@latchkey/testkit/eventually';
-import { seededRandom } from '@latchkey/testkit/random';
 import { testRedis } from '@latchkey/testkit/redis/redis';
+import { seededRandom } from '@latchkey/testkit/values/random';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type FakeApplication, FakeApps } from '../testing/fake-apps.ts';
 import { clientFrame, type Headers, OPCODE, RawSocket, upgradeRequest } from '../testing/raw-socket.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { findFreePort } from '@latchkey/embedded/process/free-port';
 import { type TestAuthority, writeTlsFiles } from '@latchkey/testkit/network/certificates';
 import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
-import { programEnv } from '@latchkey/testkit/program-env';
+import { programEnv } from '@latchkey/testkit/process/program-env';
 import { testRedis } from '@latchkey/testkit/redis/redis';
 import { Api } from '../../client/api.ts';
 import { GENEROUS_LIMITS, SERVICE_CREDENTIAL } from '../instance.ts';

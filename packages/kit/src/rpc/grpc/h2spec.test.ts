@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { findGoProgram } from '@latchkey/testkit/go-program';
+import { findGoProgram } from '@latchkey/testkit/process/go-program';
 import { describe, expect, it } from 'vitest';
 import { startTestServer } from '../../testing/servers.ts';
 

@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
-const CACHE_DIR = fileURLToPath(new URL('../../../node_modules/.cache/latchkey/go', import.meta.url));
+const CACHE_DIR = fileURLToPath(new URL('../../../../node_modules/.cache/latchkey/go', import.meta.url));
 const BUILD_MS_MAX = 15 * 60_000;
 
 /** A module of Go at one version, such as a conformance suite that its authors maintain. */

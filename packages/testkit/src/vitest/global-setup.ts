@@ -5,10 +5,10 @@ import { fileURLToPath } from 'node:url';
 import { startPostgres } from '@latchkey/embedded/postgres/postgres';
 import { startRedis } from '@latchkey/embedded/redis/redis';
 import type { TestProject } from 'vitest/node';
-import { createTestRole, dropTestDatabases } from './postgres/test-role.ts';
+import { createTestRole, dropTestDatabases } from '../postgres/test-role.ts';
 import type { TestServers } from './test-servers.ts';
 
-const CACHE_DIR = fileURLToPath(new URL('../../../node_modules/.cache/latchkey', import.meta.url));
+const CACHE_DIR = fileURLToPath(new URL('../../../../node_modules/.cache/latchkey', import.meta.url));
 const REDIS_DATABASES = 4_096;
 const RUN = Symbol.for('latchkey.testkit.run');
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 
-const VITEST = join(import.meta.dirname, '../../../node_modules/vitest/vitest.mjs');
+const VITEST = join(import.meta.dirname, '../../../../node_modules/vitest/vitest.mjs');
 const REPORTER = join(import.meta.dirname, 'skipped-tests.ts');
 
 it('a run ends with its skipped tests and what they need, unless they were filtered by name', async () => {
