@@ -126,11 +126,11 @@ function exampleMessage(code: string): string {
 
 function toResponse(status: number, sentences: ReadonlySet<string>, codes: ReadonlySet<string>): object {
   const examples = Object.fromEntries([...codes].map((code) => [code, { $ref: `#/components/examples/${code}` }]));
-  return {
-    description: [...sentences].join(' '),
-    ...(HEADERS[status] && { headers: HEADERS[status] }),
-    content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' }, examples } },
-  };
+  return describeResponse(status, [...sentences].join(' '), { schema: { $ref: '#/components/schemas/Error' }, examples });
+}
+
+function describeResponse(status: number, description: string, json: object): object {
+  return { description, ...(HEADERS[status] && { headers: HEADERS[status] }), content: { 'application/json': json } };
 }
 
 function inputRules({ method, query, bytesBody }: Route): Rule[] {
@@ -189,36 +189,29 @@ const HEADERS: Readonly<Record<number, object>> = {
   503: RETRY_AFTER,
 };
 
-const toOAuthResponse = (status: number, description: string, code: string, text: string) => {
-  const properties = { error: { type: 'string' }, error_description: { type: 'string' } };
-  const schema = { type: 'object', properties, required: Object.keys(properties) };
-  const example = { error: code, error_description: text };
-  return {
-    description,
-    ...(HEADERS[status] && { headers: HEADERS[status] }),
-    content: { 'application/json': { schema, example } },
-  };
-};
-
-/** Errors of routes that respond as RFC 6749 says. */
-const OAUTH_RESPONSES = {
-  400: toOAuthResponse(
+const OAUTH_RULES: ReadonlyArray<readonly [status: number, description: string, error: string, text: string]> = [
+  [
     400,
     'The request is rejected: `invalid_request`, `invalid_target` or `unsupported_grant_type`.',
     'invalid_request',
     'The token was exchanged before. Request a new one.',
-  ),
-  429: toOAuthResponse(
-    429,
-    'A limit is reached; `Retry-After` says when to repeat.',
-    'temporarily_unavailable',
-    'Too many requests',
-  ),
-  500: toOAuthResponse(500, 'An unexpected error.', 'server_error', 'Internal server error'),
-  503: toOAuthResponse(
+  ],
+  [429, 'A limit is reached; `Retry-After` says when to repeat.', 'temporarily_unavailable', 'Too many requests'],
+  [500, 'An unexpected error.', 'server_error', 'Internal server error'],
+  [
     503,
     'The issuer or a dependency does not respond; the token may have been used.',
     'temporarily_unavailable',
     'The service is temporarily unavailable',
-  ),
-};
+  ],
+];
+const OAUTH_PROPERTIES = { error: { type: 'string' }, error_description: { type: 'string' } };
+const OAUTH_SCHEMA = { type: 'object', properties: OAUTH_PROPERTIES, required: Object.keys(OAUTH_PROPERTIES) };
+
+/** Errors of routes that respond as RFC 6749 says. */
+const OAUTH_RESPONSES = Object.fromEntries(
+  OAUTH_RULES.map(([status, description, error, text]) => {
+    const example = { error, error_description: text };
+    return [status, describeResponse(status, description, { schema: OAUTH_SCHEMA, example })];
+  }),
+);
