@@ -6,5 +6,6 @@ export type { CallOptions, ChangeOptions, LatchkeyOptions } from './options.ts';
 export type { ListPageOptions, PullEventsOptions, RotateRuntimeKeyOptions } from './resources/applications.ts';
 export type { AuditQuery } from './resources/audit-log.ts';
 export type { ListFilesOptions } from './resources/files.ts';
+export type { ExchangeOptions } from './resources/trusted-issuers.ts';
 export type * from './types.ts';
 export type { UploadOptions, UploadProgress } from './upload/upload.ts';

@@ -9,6 +9,7 @@ import { Avatar } from './resources/avatar.ts';
 import { Files } from './resources/files.ts';
 import { Oidc } from './resources/oidc.ts';
 import { Releases } from './resources/releases.ts';
+import { TrustedIssuers } from './resources/trusted-issuers.ts';
 import { TwoFactor } from './resources/two-factor.ts';
 import type { Prepare } from './upload/upload.ts';
 
@@ -20,6 +21,7 @@ export class LatchkeyBase<Source> {
   readonly files: Files<Source>;
   readonly releases: Releases;
   readonly apiKeys: ApiKeys;
+  readonly trustedIssuers: TrustedIssuers;
   readonly account: Account;
   readonly twoFactor: TwoFactor;
   readonly oidc: Oidc;
@@ -36,6 +38,7 @@ export class LatchkeyBase<Source> {
     this.files = new Files(http, prepare);
     this.releases = new Releases(http);
     this.apiKeys = new ApiKeys(http);
+    this.trustedIssuers = new TrustedIssuers(http);
     this.account = new Account(http);
     this.twoFactor = new TwoFactor(http);
     this.oidc = new Oidc(http);

@@ -40,6 +40,15 @@ export type CreatedApiKey = Schemas['CreatedApiKey'];
 export type NewApiKey = BodyOf<'POST /api/v1/panel/api-keys'>;
 export type ApiKeyChanges = BodyOf<'PATCH /api/v1/panel/api-keys/{id}'>;
 
+export type TrustedIssuer = Schemas['TrustedIssuer'];
+export type NewTrustedIssuer = BodyOf<'POST /api/v1/panel/trusted-issuers'>;
+/** A management key that a token was exchanged for. */
+export interface ExchangedKey {
+  readonly key: string;
+  readonly expiresInSeconds: number;
+  readonly scopes: Scope[];
+}
+
 export type AccountProfile = Schemas['Account'];
 export type Session = Schemas['Session'];
 export type NewAccount = BodyOf<'POST /api/v1/auth/sign-up'>;

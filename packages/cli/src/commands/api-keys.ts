@@ -13,11 +13,15 @@ import { addSessionOptions, type SessionOptions, withSession } from '../session/
 
 const DAY_MS = 86_400_000;
 
-interface KeyOptions extends SessionOptions {
-  readonly name?: string;
+/** Rights of a key. */
+export interface RightsOptions extends SessionOptions {
   readonly scopes?: Scope[];
   readonly app?: string[];
   readonly allApps?: boolean;
+}
+
+interface KeyOptions extends RightsOptions {
+  readonly name?: string;
   readonly expires?: string | null;
 }
 
@@ -90,6 +94,11 @@ function rotateKey(context: Context, wanted: string, { overlap: overlapSeconds, 
 }
 
 function addKeyOptions(command: Command): Command {
+  const expires = new Option('--expires <when>', 'days such as 90d, a date such as 2027-01-31, or never');
+  return addSessionOptions(addRightsOptions(command).addOption(expires.argParser(readExpiry)));
+}
+
+export function addRightsOptions(command: Command): Command {
   const readScopes = (text: string): Scope[] => {
     const scopes = text.split(',').map((scope) => scope.trim());
     const unknown = scopes.find((scope) => !SCOPES.includes(scope as Scope));
@@ -97,7 +106,7 @@ function addKeyOptions(command: Command): Command {
     return scopes as Scope[];
   };
   const collect = (app: string, apps: string[] = []) => [...apps, app];
-  command
+  return command
     .addOption(
       new Option('--scopes <scopes>', 'what it may do, separated by commas; a new key has all scopes without it').argParser(
         readScopes,
@@ -106,9 +115,7 @@ function addKeyOptions(command: Command): Command {
     .addOption(
       new Option('-a, --app <app>', 'an application that it may use; repeatable').argParser(collect).conflicts('allApps'),
     )
-    .option('--all-apps', 'it may use all applications')
-    .addOption(new Option('--expires <when>', 'days such as 90d, a date such as 2027-01-31, or never').argParser(readExpiry));
-  return addSessionOptions(command);
+    .option('--all-apps', 'it may use all applications');
 }
 
 function readExpiry(text: string): string | null {
@@ -120,14 +127,17 @@ function readExpiry(text: string): string | null {
 }
 
 /** The fields of the request that the options set. */
-async function toFields(client: Latchkey, { scopes, app, allApps, expires }: KeyOptions) {
+async function toFields(client: Latchkey, { expires, ...options }: KeyOptions) {
+  return { ...(await toRights(client, options)), ...(expires !== undefined && { expiresAt: expires }) };
+}
+
+export async function toRights(client: Latchkey, { scopes, app, allApps }: RightsOptions) {
   const applicationIds: string[] = [];
   for (const wanted of app ?? []) applicationIds.push((await resolveApplication(client, wanted)).id);
   return {
     ...(scopes && { scopes }),
     ...(allApps && { allApplications: true, applicationIds: [] }),
     ...(app && { allApplications: false, applicationIds }),
-    ...(expires !== undefined && { expiresAt: expires }),
   };
 }
 

@@ -18,7 +18,10 @@ export function whoamiCommand(io: Io): Command {
         ['URL', connection.url],
         ['Account', username === undefined ? 'unknown: the key was given' : `${username} <${email}>`],
         ['Key', `${key}_…${keyName === undefined ? '' : ` (${keyName})`}`],
-        ['From', isProfile ? `profile "${context.profileName}"` : 'LATCHKEY_KEY'],
+        [
+          'From',
+          isProfile ? `profile "${context.profileName}"` : connection.isExchanged ? 'the token of this job' : 'LATCHKEY_KEY',
+        ],
       ]);
     }),
   );

@@ -1,9 +1,10 @@
-import { Latchkey, type LatchkeyOptions } from '@latchkey/client';
+import { Latchkey, LatchkeyError, type LatchkeyOptions } from '@latchkey/client';
 import pc from 'picocolors';
 import { type Profile, profilesPath, readProfiles } from '../config/profiles.ts';
 import { createPrompts } from '../output/prompts.ts';
 import { formatTable, printable, printableLines, toJson } from '../output/text.ts';
 import { verboseFetch } from '../output/verbose-fetch.ts';
+import { readJobToken } from '../session/job-token.ts';
 import { CliError } from './errors.ts';
 import type { Io } from './io.ts';
 
@@ -23,6 +24,8 @@ export interface GlobalOptions {
 export interface Connection {
   readonly url: string;
   readonly key: string;
+  /** True for the key of a CI job, which the token of the job was exchanged for. */
+  readonly isExchanged?: boolean;
 }
 
 /** Client, output and prompts of a command. */
@@ -33,6 +36,8 @@ export class Context {
   readonly colors;
   readonly profileName: string;
   readonly profilesPath: string;
+  /** A token is exchanged once. */
+  #exchanged: Promise<string | undefined> | undefined;
 
   constructor(io: Io, options: GlobalOptions) {
     this.io = io;
@@ -48,19 +53,37 @@ export class Context {
     return Object.hasOwn(profiles, this.profileName) ? profiles[this.profileName] : undefined;
   }
 
-  /** LATCHKEY_URL and LATCHKEY_KEY win over the profile. */
+  /** LATCHKEY_URL and LATCHKEY_KEY win over the profile. Without a key, a CI job gets one. */
   async readConnection(): Promise<Connection> {
     const { LATCHKEY_URL, LATCHKEY_KEY } = this.io.env;
     const profile = await this.readProfile();
     // The key of a profile is for its own server only.
     const key = LATCHKEY_KEY?.trim() || (LATCHKEY_URL && LATCHKEY_URL !== profile?.url ? undefined : profile?.key);
     const url = LATCHKEY_URL || profile?.url;
+    if (!key && url) {
+      this.#exchanged ??= this.#exchangeJobToken(url);
+      const exchanged = await this.#exchanged;
+      if (exchanged) return { url, key: exchanged, isExchanged: true };
+    }
     if (!key || !url) {
       const missing = LATCHKEY_KEY ? 'LATCHKEY_URL' : LATCHKEY_URL ? 'LATCHKEY_KEY' : 'LATCHKEY_URL and LATCHKEY_KEY';
       const profileOption = this.profileName === 'default' ? '' : ` --profile ${this.profileName}`;
       throw new CliError('forbidden', `Not signed in. Run "latchkey login${profileOption}", or set ${missing}.`);
     }
     return { url, key };
+  }
+
+  /** The key for the token of a CI job; undefined outside of a job. */
+  async #exchangeJobToken(url: string): Promise<string | undefined> {
+    const job = await readJobToken(this.io.env, url);
+    if (!job) return undefined;
+    const audience = this.io.env.LATCHKEY_TRUSTED_ISSUER || job.audience;
+    try {
+      return (await this.sessionClient(url).trustedIssuers.exchange(job.token, { audience })).key;
+    } catch (err) {
+      if (!(err instanceof LatchkeyError) || !err.code.startsWith('invalid_')) throw err;
+      throw new CliError('forbidden', `The token of this job was not exchanged for a key: ${err.message}`);
+    }
   }
 
   /** The URL for commands that sign in by themselves. */

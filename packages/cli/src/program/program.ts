@@ -25,6 +25,7 @@ import { listenCommand } from '../commands/listen.ts';
 import { loginCommand } from '../commands/login.ts';
 import { logoutCommand } from '../commands/logout.ts';
 import { releaseCommand } from '../commands/release.ts';
+import { trustedIssuersCommand } from '../commands/trusted-issuers.ts';
 import { whoamiCommand } from '../commands/whoami.ts';
 import { helpConfiguration } from '../output/help.ts';
 import { printable, printableLines } from '../output/text.ts';
@@ -56,7 +57,16 @@ export function createProgram(io: Io, admin: AdminPrograms = {}): Command {
   for (const create of [loginCommand, appsCommand, filesCommand, releaseCommand, listenCommand, eventsCommand, limitsCommand])
     program.addCommand(create(io));
   program.commandsGroup('More:');
-  const more = [levelsCommand, keysCommand, applyCommand, exportCommand, apiKeysCommand, auditCommand, whoamiCommand];
+  const more = [
+    levelsCommand,
+    keysCommand,
+    applyCommand,
+    exportCommand,
+    apiKeysCommand,
+    trustedIssuersCommand,
+    auditCommand,
+    whoamiCommand,
+  ];
   for (const create of [...more, logoutCommand, completionCommand]) program.addCommand(create(io));
   program.addCommand(adminCommand(io, admin));
   program.addCommand(completeCommand(io, program), { hidden: true });

@@ -111,11 +111,23 @@ export class Http {
     return this.#fetch(request.url, { ...init, method: request.method, headers, credentials, redirect: 'manual' });
   }
 
-  /** Sends a request once. */
-  async attempt(request: HttpRequest, init: RequestInit, signal: AbortSignal | undefined): Promise<Success> {
+  /** Sends a request once. `read` throws a LatchkeyError for a response that is not a success. */
+  async attempt(request: HttpRequest, init: RequestInit, signal: AbortSignal | undefined): Promise<Success>;
+  async attempt<T>(
+    request: HttpRequest,
+    init: RequestInit,
+    signal: AbortSignal | undefined,
+    read: (response: RawResponse) => T,
+  ): Promise<T>;
+  async attempt(
+    request: HttpRequest,
+    init: RequestInit,
+    signal: AbortSignal | undefined,
+    read: (response: RawResponse) => unknown = (response) => this.read(response),
+  ): Promise<unknown> {
     try {
       const response = await this.fetch(request, { ...init, signal: withTimeout(signal, this.options.timeoutMs) });
-      return this.read(await fromFetch(response));
+      return read(await fromFetch(response));
     } catch (err) {
       throw toConnectionError(err, this.options.baseUrl, signal);
     }

@@ -1,4 +1,5 @@
 import { ConnectionError, type ErrorDetail, LatchkeyError } from '../errors.ts';
+import type { ExchangedKey } from '../types.ts';
 
 /** A response, whichever way it came. `header` is undefined for a header that is absent. */
 export interface RawResponse {
@@ -27,11 +28,7 @@ export function readEnvelope(response: RawResponse): Envelope {
   const { status } = response;
   const envelope = parse(response.text);
   if (status === 200 && envelope?.success === true) return envelope as unknown as Envelope;
-  const facts = {
-    status,
-    requestId: response.header('x-request-id'),
-    retryAfterSeconds: toSeconds(response.header('retry-after')),
-  };
+  const facts = factsOf(response);
   if (typeof envelope?.code === 'string' && typeof envelope.message === 'string')
     throw new LatchkeyError(envelope.message, {
       ...facts,
@@ -40,6 +37,20 @@ export function readEnvelope(response: RawResponse): Envelope {
     });
   const what = status >= 300 && status < 400 ? `HTTP ${status}, a redirect` : `HTTP ${status} without the envelope of Latchkey`;
   throw new LatchkeyError(`${what}. Is the URL that of the REST interface?`, { ...facts, code: 'unexpected_response' });
+}
+
+/** @throws LatchkeyError for every response without a key (RFC 6749, 5) */
+export function readToken(response: RawResponse): ExchangedKey {
+  const { access_token: key, expires_in: expiresInSeconds, scope, error, error_description: text } = parse(response.text) ?? {};
+  if (response.status === 200 && typeof key === 'string' && typeof expiresInSeconds === 'number')
+    return { key, expiresInSeconds, scopes: String(scope ?? '').split(' ') as ExchangedKey['scopes'] };
+  if (typeof error === 'string') throw new LatchkeyError(String(text ?? error), { ...factsOf(response), code: error });
+  readEnvelope(response);
+  throw new LatchkeyError('The response has no key.', { ...factsOf(response), code: 'unexpected_response' });
+}
+
+function factsOf({ status, header }: RawResponse) {
+  return { status, requestId: header('x-request-id'), retryAfterSeconds: toSeconds(header('retry-after')) };
 }
 
 function parse(text: string): Record<string, unknown> | undefined {

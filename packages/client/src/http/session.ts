@@ -1,5 +1,5 @@
 /** Routes that need no session, and so no CSRF token. */
-const PUBLIC = /^\/api\/v1\/auth\/(sign-up|sign-in|oidc\/complete|password\/(forgot|reset))$/;
+const PUBLIC = /^\/api\/v1\/auth\/(sign-up|sign-in|token|oidc\/complete|password\/(forgot|reset))$/;
 
 /**
  * The session of a client without a key. Browsers store and send the cookie themselves, and hide

@@ -1,0 +1,52 @@
+import type { Http } from '../http/http.ts';
+import { readToken } from '../http/response.ts';
+import type { CallOptions } from '../options.ts';
+import type { ExchangedKey, NewTrustedIssuer, TrustedIssuer } from '../types.ts';
+
+export interface ExchangeOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** The `aud` of the token, or the id of a trusted issuer. Any that accepts the token unless given. */
+  readonly audience?: string | undefined;
+}
+
+/** Issuers whose tokens are exchanged for keys. Needs a session, except for the exchange. */
+export class TrustedIssuers {
+  readonly #http: Http;
+
+  constructor(http: Http) {
+    this.#http = http;
+  }
+
+  list(options?: CallOptions): Promise<TrustedIssuer[]> {
+    return this.#http.call('GET /api/v1/panel/trusted-issuers', {}, options);
+  }
+
+  /** @throws LatchkeyError `two_factor_required` if a `code` is needed */
+  create(trustedIssuer: NewTrustedIssuer, options?: CallOptions): Promise<TrustedIssuer> {
+    return this.#http.call('POST /api/v1/panel/trusted-issuers', { body: trustedIssuer }, options);
+  }
+
+  /** Removes a trusted issuer. Its keys are rejected from the next request on. */
+  async remove(id: string, options?: CallOptions): Promise<void> {
+    await this.#http.call('DELETE /api/v1/panel/trusted-issuers/{id}', { path: { id } }, options);
+  }
+
+  /**
+   * Exchanges a JWT of a trusted issuer for a management key, once. It needs neither a key nor a
+   * session.
+   *
+   * @throws LatchkeyError `invalid_request` for a token that is not accepted, `invalid_target`
+   */
+  async exchange(token: string, { audience, signal }: ExchangeOptions = {}): Promise<ExchangedKey> {
+    const form = {
+      grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+      subject_token: token,
+      subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
+      ...(audience !== undefined && { audience }),
+    };
+    const request = this.#http.toRequest('POST /api/v1/auth/token', {});
+    request.headers['content-type'] = 'application/x-www-form-urlencoded';
+    const init = { body: new URLSearchParams(form).toString() };
+    return this.#http.repeat(request, { signal }, () => this.#http.attempt(request, init, signal, readToken));
+  }
+}
