@@ -1,9 +1,9 @@
 import { timestampDate, timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { actingFor, bindCalls } from '@latchkey/audit/actor';
 import type { RpcImpl } from '@latchkey/kit/rpc/route';
+import { etagOf } from '@latchkey/kit/validation/etag';
 import { type ApplicationService, RuntimeKeyType, SummaryOrder } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import * as application from './application/application.ts';
-import { etagOf } from './application/etag.ts';
 import * as licenseLevels from './application/license-levels.ts';
 import type { AppsContext } from './context.ts';
 import { errors } from './errors.ts';

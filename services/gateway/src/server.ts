@@ -165,7 +165,10 @@ function addHooks(
     const problem = findHeadProblem(request.raw);
     if (problem) throw commonErrors.request_malformed().withDetails(problem);
     const url = request.routeOptions.url;
-    if (url === undefined || !(gated.has(url) || PROBES.has(url))) await gate.count(reply);
+    // The router also takes a path without its last segment.
+    const isCut = url !== undefined && gated.has(url) && Object.values(request.params as object).includes('');
+    if (isCut || url === undefined || !(gated.has(url) || PROBES.has(url))) await gate.count(reply);
+    if (isCut) throw errors.route_not_found();
     // Before the body is read: without a route, no schema bounds it.
     if (request.is404) checkRouted(request, reply);
     if (url === DOWNLOADS_URL && !(await waitForTurn(reply.raw))) reply.hijack();

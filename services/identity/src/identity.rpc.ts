@@ -100,6 +100,9 @@ const apiKeyService = (ctx: IdentityContext, bind: Bind, findOwned: keys.FindOwn
     const { apiKeys, total } = await keys.listApiKeyPage(ctx, accountId, { ...request, order: API_KEY_ORDERS[order] });
     return { apiKeys: apiKeys.map(toApiKey), total };
   },
+  async getApiKey(ref) {
+    return toKey(await keys.getApiKey(ctx, ref));
+  },
   createApiKey: bind((acting, { accountId, expiresAt, ...request }) => {
     const settings = { ...request, expiresAt: expiresAt ? toDate(expiresAt) : null };
     return keys.createApiKey(acting, accountId, settings, findOwned);
@@ -220,6 +223,7 @@ function toApiKey({ id, name, scopes, ...key }: keys.ApiKey) {
     lastUsedIp: key.last_used_ip ?? undefined,
     createdAt: toTimestamp(key.created_at),
     updatedAt: toTimestamp(key.updated_at),
+    etag: keys.etagOfKey({ ...key, id, name, scopes }),
     issuer: key.issuer ?? undefined,
     subject: key.subject ?? undefined,
   };

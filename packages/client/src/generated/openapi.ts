@@ -186,7 +186,7 @@ export interface paths {
          * Pull live events of an application
          * @description The retained events after a position, oldest first, up to 100. With `waitSeconds` and without an event, the request waits for the first one. Pass `next` on as `after` of the next request.
          *
-         *     `gap` is true if events after the position are no longer retained, or if the event log was set back (another epoch): read the settings of the application then. Events of a deleted application can be pulled until its `deleted` was.
+         *     `gap` is true if events after the position are no longer retained, or if the event log was set back (another epoch): read the settings of the application then. After the deletion of the application the answer is 404.
          *
          *     16 requests of an account may wait at each gateway; others are answered 429.
          *
@@ -300,7 +300,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * Get a management API key
+         * @description Needs a dashboard session.
+         */
+        get: operations["getApiKey"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2396,10 +2400,44 @@ export interface operations {
             };
         };
     };
+    getApiKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id of the key, from `listApiKeys`.
+                 * @example 019a9e45-1d4e-7280-9c37-8b5f6e0a1d94
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                        data: components["schemas"]["ApiKey"];
+                    };
+                };
+            };
+        };
+    };
     updateApiKey: {
         parameters: {
             query?: never;
             header?: {
+                /** @description `ETag` of what was read. If it has another one meanwhile, nothing is changed (412). */
+                "if-match"?: string;
                 /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
                 "idempotency-key"?: string;
             };

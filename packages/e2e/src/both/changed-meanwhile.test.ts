@@ -1,5 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { createApplication, signUp } from '../client/caller.ts';
+import { createApplication, createKey, signUp } from '../client/caller.ts';
 import { outcome } from '../client/files.ts';
 
 const PANEL = '/api/v1/panel';
@@ -30,3 +31,22 @@ it.each([
       expect(await change(second, wrong)).toBe('400 VALIDATION_ERROR');
   },
 );
+
+it('of two editors of a management key, the second learns that its state is old; a use of the key changes nothing', async () => {
+  const owner = await signUp();
+  const { id, api } = await createKey(owner);
+  const path = `${PANEL}/api-keys/${id}`;
+  const { headers, data } = await owner.session.get(path);
+  const etag = headers.get('etag') ?? '';
+  expect(data).toMatchObject({ id });
+  expect((await api.get(`${PANEL}/get-applications`)).status).toBe(200);
+  const change = (name: string, match: string) =>
+    owner.session.send('PATCH', path, { body: { name }, headers: { 'if-match': match } });
+  const changed = await change('first', etag);
+  expect(outcome(changed)).toBe('200');
+  expect(outcome(await change('second', etag))).toBe('412 changed_meanwhile');
+  expect(outcome(await change('second', changed.headers.get('etag') ?? ''))).toBe('200');
+  expect(outcome(await owner.session.get(`${PANEL}/api-keys/${randomUUID()}`))).toBe('404 not_found');
+  const stranger = await signUp();
+  expect(outcome(await stranger.session.get(path))).toBe('404 not_found');
+});

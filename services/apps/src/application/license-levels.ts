@@ -1,5 +1,6 @@
 import type { Acting } from '@latchkey/audit/actor';
 import { LICENSE_LEVEL, LICENSE_LEVELS_MAX } from '@latchkey/contract/lengths';
+import { etagOf, isExpected } from '@latchkey/kit/validation/etag';
 import { hasLength } from '@latchkey/kit/validation/text';
 import type { ReplaceLicenseLevelsRequest } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import type { AppsContext } from '../context.ts';
@@ -7,7 +8,6 @@ import { errors } from '../errors.ts';
 import * as store from './application.store.ts';
 import { type ApplicationRef, parseRef } from './application-ref.ts';
 import { changeApplication } from './change-application.ts';
-import { checkMatch, etagOf } from './etag.ts';
 
 /** The license levels in the order they were given. Throws `application_not_found`. */
 export async function listLicenseLevels(ctx: AppsContext, ref: ApplicationRef): Promise<string[]> {
@@ -32,7 +32,9 @@ export async function replaceLicenseLevels(ctx: Acting<AppsContext>, request: Re
   if (!isValid) throw errors.license_levels_invalid();
   await changeApplication(ctx, request, async ({ tx, row, record }) => {
     // Levels can be long: most changes do not need them.
-    if (ifMatch.length > 0) checkMatch(ifMatch, etagOf((await store.selectLevels(tx, row.account_id, row.id)) ?? []));
+    if (ifMatch.length > 0)
+      if (!isExpected(ifMatch, etagOf((await store.selectLevels(tx, row.account_id, row.id)) ?? [])))
+        throw errors.changed_meanwhile();
     await store.updateApplication(tx, row.id, { license_levels: levels });
     await record('application.license_levels_replaced', { levels });
   });

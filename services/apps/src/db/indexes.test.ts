@@ -121,13 +121,13 @@ const CALLS: Record<string, () => Promise<unknown>> = {
       .connect()
       .service.start()
       .catch(() => 'The copies have no key of this secret'),
+  'events that are pulled': () =>
+    apps.client.pullApplicationEvents({ ...ref, after: { epoch: 'e1', sequence: 101n }, pageSize: 100 }),
   'a deletion': () => apps.client.deleteApplication(ref),
   'the first page of deletions': () => apps.client.listDeletedApplications({ pageSize: 10 }),
   'a further page of deletions since a time': () =>
     apps.client.listDeletedApplications({ pageSize: 10, pageToken: token(), deletedSince: timestampFromDate(new Date()) }),
   'the events after a sequence': () => apps.client.listApplicationEvents({ ...ref, afterSequence: 101n }),
-  'events that are pulled': () =>
-    apps.client.pullApplicationEvents({ ...ref, after: { epoch: 'e1', sequence: 101n }, pageSize: 100 }),
   'live states': () => apps.client.batchGetLiveStates({ applicationIds: [ref.applicationId, randomUUID()] }),
   'a deletion of expired events': () =>
     deleteExpiredEvents(

@@ -39,19 +39,21 @@ export function createEventReads(pool: pg.Pool) {
 /** Named: clients that pull events run it all the time. */
 const SELECT_OWN_AFTER = {
   name: 'select-own-events-after',
-  text: `select log.epoch, application.last_sequence, event.* from event_log log
-    left join application on application.id = $1 and application.account_id = $2
+  text: `select log.epoch, last_sequence, event.* from application cross join event_log log
     left join lateral (
       select id, sequence, type, data, created_at from application_event
-      where application_id = $1 and account_id = $2 and sequence > case log.epoch when $3 then $4 else 0 end
-      order by sequence limit $5
-    ) event on true`,
+      where application_id = $1 and sequence > case log.epoch when $3 then $4 else 0 end order by sequence limit $5
+    ) event on true
+    where application.id = $1 and application.account_id = $2`,
 };
 
-/** An event, or nulls without one; `last_sequence` is null for a deleted application. */
-type PulledRow = { readonly epoch: string; readonly last_sequence: string | null } & (LoggedRow | { readonly id: null });
+/** An event, or nulls without one. */
+type PulledRow = { readonly epoch: string; readonly last_sequence: string } & (LoggedRow | { readonly id: null });
 
-/** Events after a position, in order. All retained ones, if the position is of another epoch. */
+/**
+ * Events of an application after a position, in order; all retained ones, if the position is of
+ * another epoch. At least one row, unless the account has no such application.
+ */
 export async function selectOwnEventsAfter(
   pool: pg.Pool,
   { accountId, applicationId }: ApplicationRef,

@@ -80,20 +80,21 @@ function toEvent({ id, sequence, created_at, type, data }: Omit<LoggedRow, 'epoc
 }
 
 /**
- * The next events of an application after a position, for its owner; also those of a deleted one.
+ * The next events of an application after a position, for its owner.
  *
  * @param position undefined for the beginning of the log
  * @returns `next` is the position after them. `gap` is true if events between the position and the
  *   first of them are gone, or the position is of another epoch
- * @throws `application_not_found` if the account has neither the application nor events of it
+ * @throws `application_not_found`
  */
 export async function pullEvents(ctx: AppsContext, ref: ApplicationRef, position: Position | undefined, pageSize: number) {
   const limit = parsePageSize(pageSize);
   const rows = await selectOwnEventsAfter(ctx.pool, parseRef(ref), position ?? { epoch: '', sequence: '0' }, limit);
-  const [{ epoch, last_sequence }] = rows as [(typeof rows)[number]];
+  const [first] = rows;
+  if (!first) throw errors.application_not_found();
+  const { epoch } = first;
   const events = rows.flatMap((row) => (row.id === null ? [] : [toEvent(row)]));
-  if (last_sequence === null && events.length === 0) throw errors.application_not_found();
-  const last = BigInt(last_sequence ?? 0);
+  const last = BigInt(first.last_sequence);
   const sequence = events.at(-1)?.sequence ?? last;
   const after = BigInt(position?.sequence ?? 0);
   const isContinuous = events[0] ? events[0].sequence === after + 1n : last === after;

@@ -1,6 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { Acting } from '@latchkey/audit/actor';
 import { describeLength, VERSION } from '@latchkey/contract/lengths';
+import { isExpected } from '@latchkey/kit/validation/etag';
 import { hasLength } from '@latchkey/kit/validation/text';
 import {
   ApplicationSettingsSchema,
@@ -9,7 +10,6 @@ import {
 } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { type ApplicationRef, parseRef } from '../application/application-ref.ts';
 import { type ApplicationAction, type ApplicationChange, changeApplication } from '../application/change-application.ts';
-import { checkMatch } from '../application/etag.ts';
 import type { AppsContext } from '../context.ts';
 import type { SettingsRow } from '../db/schema.ts';
 import { errors } from '../errors.ts';
@@ -92,7 +92,7 @@ export const toStatus = (status: SettingsRow['status']) =>
 export async function updateSetting(ctx: Acting<AppsContext>, request: UpdateApplicationSettingRequest): Promise<void> {
   const { field, value, ifMatch } = request;
   await changeApplication(ctx, request, async (change) => {
-    checkMatch(ifMatch, settingsEtag(change.row));
+    if (!isExpected(ifMatch, settingsEtag(change.row))) throw errors.changed_meanwhile();
     if (!Object.hasOwn(SETTINGS, field)) throw errors.setting_unknown();
     const column = field as keyof SettingsRow;
     const setting = SETTINGS[column];

@@ -3,14 +3,17 @@ import { describeLength, KEY_APPLICATIONS_MAX, KEY_NAME, SEARCH_PARAMS_LENGTH_MA
 import { API_KEYS_PAGE_SIZE } from '@latchkey/contract/limits';
 import { SCOPES } from '@latchkey/contract/scopes';
 import { type ApiKey, ApiKeyOrder, ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
+import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { list } from '../routing/list.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import {
   applicationId,
   changeOf,
+  ETAG_HEADER,
   EXAMPLE_IDS,
   idOf,
+  ifMatchHeaders,
   nameText,
   overlapSeconds,
   pageNumber,
@@ -152,6 +155,17 @@ export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
         return { data: shown.map(toRecord), extraFields: { totalPages: Math.ceil(total / API_KEYS_PAGE_SIZE) } };
       },
     }),
+    defineRoute(`GET ${URL}/:id`, 'session', {
+      operationId: 'getApiKey',
+      summary: 'Get a management API key',
+      params,
+      data: apiKey,
+      successHeaders: ETAG_HEADER,
+      failures: [ApiKeyService.method.getApiKey],
+      message: 'Successfully fetched API key.',
+      handle: async ({ principal: { accountId }, params: { id: apiKeyId }, reply }) =>
+        sendKey(reply, await apiKeys.getApiKey({ accountId, apiKeyId })),
+    }),
     defineRoute(`POST ${URL}`, 'session', {
       operationId: 'createApiKey',
       summary: 'Create a management API key',
@@ -185,22 +199,25 @@ export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
       summary: 'Change a management API key',
       description: 'Changes the given properties. A narrowed key is rejected from the next request on.',
       params,
+      headers: ifMatchHeaders,
+      successHeaders: ETAG_HEADER,
       body: updateBody,
       examples: { rename: { name: 'Release server' }, narrow: { scopes: ['files:upload'] } },
       data: apiKey,
       failures: [ApiKeyService.method.updateApiKey],
       message: 'API key updated.',
-      handle: async ({ principal, params: { id }, body }) => {
+      handle: async ({ principal, params: { id }, body, headers: { 'if-match': ifMatch = [] }, reply }) => {
         const { scopes, applicationIds, expiresAt, ...plain } = body;
         const updated = await apiKeys.updateApiKey({
           accountId: principal.accountId,
           apiKeyId: id,
+          ifMatch,
           ...plain,
           ...(scopes && { scopes: { scopes } }),
           ...(applicationIds && { applicationIds: { applicationIds } }),
           expiry: toExpiry(expiresAt),
         });
-        return toRecord(updated.apiKey as ApiKey);
+        return sendKey(reply, updated);
       },
     }),
     defineRoute(`POST ${URL}/:id/revoke`, 'session', {
@@ -235,6 +252,12 @@ export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
       },
     }),
   ];
+}
+
+/** The record of a key, with its entity tag in the header. */
+function sendKey(reply: FastifyReply, { apiKey }: { readonly apiKey?: ApiKey | undefined }) {
+  reply.header('etag', apiKey?.etag ?? '');
+  return toRecord(apiKey as ApiKey);
 }
 
 function toExpiry(expiresAt: Date | null | undefined) {

@@ -43,7 +43,7 @@ export function eventRoutes({ clients: { applications }, changes }: RouteContext
       summary: 'Pull live events of an application',
       description: [
         `The retained events after a position, oldest first, up to ${EVENTS_MAX}. With \`waitSeconds\` and without an event, the request waits for the first one. Pass \`next\` on as \`after\` of the next request.`,
-        '`gap` is true if events after the position are no longer retained, or if the event log was set back (another epoch): read the settings of the application then. Events of a deleted application can be pulled until its `deleted` was.',
+        '`gap` is true if events after the position are no longer retained, or if the event log was set back (another epoch): read the settings of the application then. After the deletion of the application the answer is 404.',
         `${WAITING.max} requests of an account may wait at each gateway; others are answered 429.`,
       ].join('\n\n'),
       query: z.object({

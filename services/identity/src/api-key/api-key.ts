@@ -2,6 +2,7 @@ import { runTransaction } from '@latchkey/audit/transaction';
 import { SEARCH_PARAMS_LENGTH_MAX } from '@latchkey/contract/lengths';
 import { API_KEYS_PAGE_SIZE, KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/limits';
 import { hmac } from '@latchkey/kit/crypto/secrets';
+import { etagOf, isExpected } from '@latchkey/kit/validation/etag';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import { hasLength } from '@latchkey/kit/validation/text';
 import { lockAccount } from '../account/account.store.ts';
@@ -89,14 +90,37 @@ export async function createApiKey(ctx: ActingContext, accountText: string, sett
   });
 }
 
-/** Changes some settings of a key, from the next request on. */
-export async function updateApiKey(ctx: ActingContext, ref: ApiKeyRef, change: ApiKeyChange, findOwned: FindOwned) {
+/** Throws `api_key_not_found`. */
+export async function getApiKey({ db }: IdentityContext, ref: ApiKeyRef): Promise<ApiKeyRow> {
+  const { accountId, apiKeyId } = parseRef(ref);
+  const row = await selectApiKey(db, accountId, 'id', apiKeyId);
+  if (!row) throw errors.api_key_not_found();
+  return row;
+}
+
+/** Entity tag of what the owner can change, so that a use of the key changes nothing. */
+export function etagOfKey({ name, scopes, all_applications, application_ids, expires_at, revoked_at }: ApiKeyRow): string {
+  return etagOf([name, scopes, all_applications, application_ids, expires_at, revoked_at]);
+}
+
+/**
+ * Changes some settings of a key, from the next request on.
+ *
+ * @param ref `ifMatch` has the entity tags of the expected state
+ */
+export async function updateApiKey(
+  ctx: ActingContext,
+  ref: ApiKeyRef & { readonly ifMatch: readonly string[] },
+  change: ApiKeyChange,
+  findOwned: FindOwned,
+) {
   const now = ctx.clock();
   const changes = parseChange(change, now);
   const { accountId, apiKeyId } = parseRef(ref);
-  if (!(await selectApiKey(ctx.db, accountId, 'id', apiKeyId))) throw errors.api_key_not_found();
+  await getApiKey(ctx, ref);
   await checkOwned(accountId, changes.application_ids ?? [], findOwned);
   return changeLocked(ctx, { accountId, apiKeyId }, async (tx, stored) => {
+    if (!isExpected(ref.ifMatch, etagOfKey(stored))) throw errors.changed_meanwhile();
     checkChange(stored, changes);
     if (Object.keys(changes).length === 0) return stored;
     const isRevived = !isActive(stored, now) && isActive({ ...stored, ...changes }, now);

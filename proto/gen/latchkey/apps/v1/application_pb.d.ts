@@ -1934,7 +1934,7 @@ export declare const ApplicationService: GenService<{
   },
   /**
    * PullApplicationEvents returns the next events for live clients of an application of the account,
-   * also after its deletion, in order of `sequence`. It does not wait for any.
+   * in order of `sequence`. It does not wait for any.
    *
    * @generated from rpc latchkey.apps.v1.ApplicationService.PullApplicationEvents
    */

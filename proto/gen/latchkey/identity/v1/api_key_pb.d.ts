@@ -124,6 +124,13 @@ export declare type ApiKey = Message<"latchkey.identity.v1.ApiKey"> & {
    * @generated from field: optional string subject = 15;
    */
   subject?: string | undefined;
+
+  /**
+   * Entity tag of what its owner can change (RFC 9110, 8.8.3), with its quotes.
+   *
+   * @generated from field: string etag = 20;
+   */
+  etag: string;
 };
 
 /**
@@ -131,6 +138,53 @@ export declare type ApiKey = Message<"latchkey.identity.v1.ApiKey"> & {
  * Use `create(ApiKeySchema)` to create a new message.
  */
 export declare const ApiKeySchema: GenMessage<ApiKey>;
+
+/**
+ * GetApiKeyRequest names a key.
+ *
+ * @generated from message latchkey.identity.v1.GetApiKeyRequest
+ */
+export declare type GetApiKeyRequest = Message<"latchkey.identity.v1.GetApiKeyRequest"> & {
+  /**
+   * Account, a UUID. Required.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * Id of the key, a UUID. Required.
+   *
+   * @generated from field: string api_key_id = 2;
+   */
+  apiKeyId: string;
+};
+
+/**
+ * Describes the message latchkey.identity.v1.GetApiKeyRequest.
+ * Use `create(GetApiKeyRequestSchema)` to create a new message.
+ */
+export declare const GetApiKeyRequestSchema: GenMessage<GetApiKeyRequest>;
+
+/**
+ * GetApiKeyResponse is the key.
+ *
+ * @generated from message latchkey.identity.v1.GetApiKeyResponse
+ */
+export declare type GetApiKeyResponse = Message<"latchkey.identity.v1.GetApiKeyResponse"> & {
+  /**
+   * The record. Always set.
+   *
+   * @generated from field: latchkey.identity.v1.ApiKey api_key = 1;
+   */
+  apiKey?: ApiKey | undefined;
+};
+
+/**
+ * Describes the message latchkey.identity.v1.GetApiKeyResponse.
+ * Use `create(GetApiKeyResponseSchema)` to create a new message.
+ */
+export declare const GetApiKeyResponseSchema: GenMessage<GetApiKeyResponse>;
 
 /**
  * ListApiKeysRequest names the account.
@@ -459,6 +513,13 @@ export declare type UpdateApiKeyRequest = Message<"latchkey.identity.v1.UpdateAp
     value: boolean;
     case: "neverExpires";
   } | { case: undefined; value?: undefined };
+
+  /**
+   * Entity tags of the state that the change expects, one of which must match. Empty expects nothing.
+   *
+   * @generated from field: repeated string if_match = 20;
+   */
+  ifMatch: string[];
 };
 
 /**
@@ -710,6 +771,13 @@ export enum ApiKeyError {
    * @generated from enum value: API_KEY_ERROR_EXCHANGED_API_KEY_UNCHANGEABLE = 8;
    */
   EXCHANGED_API_KEY_UNCHANGEABLE = 8,
+
+  /**
+   * The key has none of the expected entity tags.
+   *
+   * @generated from enum value: API_KEY_ERROR_CHANGED_MEANWHILE = 20;
+   */
+  CHANGED_MEANWHILE = 20,
 }
 
 /**
@@ -773,6 +841,16 @@ export declare const ApiKeyService: GenService<{
     methodKind: "unary";
     input: typeof ListApiKeysRequestSchema;
     output: typeof ListApiKeysResponseSchema;
+  },
+  /**
+   * GetApiKey returns a key of the account.
+   *
+   * @generated from rpc latchkey.identity.v1.ApiKeyService.GetApiKey
+   */
+  getApiKey: {
+    methodKind: "unary";
+    input: typeof GetApiKeyRequestSchema;
+    output: typeof GetApiKeyResponseSchema;
   },
   /**
    * ListApiKeyPage returns a numbered page of the account's keys, sorted and searched.
