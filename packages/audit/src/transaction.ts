@@ -7,7 +7,7 @@ import { hasKey, ResultTakenError, runKept, takeCall } from './idempotency.ts';
 
 /** A row of a transaction, which exists only if that was committed, and the transaction's id. */
 interface CommitProof {
-  readonly table: 'audit_entry' | 'idempotency_record';
+  readonly table: 'audit_entry' | 'idempotency_record' | 'resumable_upload';
   readonly id: string | Buffer;
   readonly xid: string;
 }

@@ -2,21 +2,48 @@ import { ACTOR_HEADER } from '@latchkey/audit/actor';
 import { bodyRoute, type HttpRoute } from '@latchkey/kit/rpc/server/http-route';
 import { UploadAvatarResponseSchema } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
+import { AppendUploadResponseSchema } from '@latchkey/proto/latchkey/files/v1/upload_pb';
 import type { ReceiveAvatar } from './avatars/receive-avatar.ts';
 import type { FilesContext } from './context.ts';
 import { createDownloadHandler, downloadRoutes } from './storage/download/download-handler.ts';
+import { type Chunk, createAppendUpload } from './storage/resumable-upload/append-upload.ts';
+import { toMessage } from './storage/resumable-upload/upload.rpc.ts';
 import { createReceiveUpload } from './storage/upload/receive-upload.ts';
 
 /** Uploads and downloads, whose bytes do not travel as messages (architecture 4). */
 export const createDataPath = (ctx: FilesContext, uploadAvatar: ReceiveAvatar) => {
-  return { upload: createReceiveUpload(ctx), uploadAvatar, download: createDownloadHandler(ctx) };
+  const append = createAppendUpload(ctx);
+  const appendUpload = async (chunk: Chunk) => ({ upload: toMessage(await append(chunk)) });
+  return { upload: createReceiveUpload(ctx), appendUpload, uploadAvatar, download: createDownloadHandler(ctx) };
 };
 
-export function dataPathRoutes({ upload, uploadAvatar, download }: ReturnType<typeof createDataPath>): HttpRoute[] {
+export function dataPathRoutes({ upload, appendUpload, uploadAvatar, download }: ReturnType<typeof createDataPath>): HttpRoute[] {
   const uploads = bodyRoute({
     path: '/uploads',
     output: UploadFileResponseSchema,
     handle: (req, requestId) => upload(String(req.headers['x-upload-ticket'] ?? ''), req, requestId),
+  });
+  const chunks = bodyRoute({
+    path: '/upload-chunks',
+    output: AppendUploadResponseSchema,
+    handle: (req, requestId) => {
+      const {
+        'x-account-id': accountId,
+        'x-upload-id': uploadId,
+        'x-upload-offset': offset,
+        'content-length': length,
+      } = req.headers;
+      const actor = req.headers[ACTOR_HEADER];
+      return appendUpload({
+        accountId: String(accountId),
+        uploadId: String(uploadId),
+        byteOffset: Number(offset),
+        byteSize: length === undefined ? undefined : Number(length),
+        body: req,
+        requestId,
+        actor: typeof actor === 'string' ? actor : undefined,
+      });
+    },
   });
   const avatars = bodyRoute({
     path: '/avatars',
@@ -34,5 +61,5 @@ export function dataPathRoutes({ upload, uploadAvatar, download }: ReturnType<ty
       });
     },
   });
-  return [uploads, avatars, ...downloadRoutes(download)];
+  return [uploads, chunks, avatars, ...downloadRoutes(download)];
 }

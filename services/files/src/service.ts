@@ -12,6 +12,7 @@ import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { createSweeper, type Sweep } from '@latchkey/kit/sweeper/sweeper';
 import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
+import { UploadService } from '@latchkey/proto/latchkey/files/v1/upload_pb';
 import { type Avatars, createAvatars, createAvatarWorker } from './avatars/avatar.queue.ts';
 import { avatarRpc } from './avatars/avatar.rpc.ts';
 import { DECODE_MS } from './avatars/avatar-limits.ts';
@@ -26,6 +27,8 @@ import { fileRpc } from './storage/file/file.rpc.ts';
 import { sweepAbandonedUploads, sweepObjectDeletions } from './storage/object-deletion/object-deletion.ts';
 import { checkStore } from './storage/object-store/check-store.ts';
 import { reportUnknownObjects } from './storage/reconciler/unknown-objects.ts';
+import { sweepUploads } from './storage/resumable-upload/resumable-upload.ts';
+import { uploadRpc } from './storage/resumable-upload/upload.rpc.ts';
 
 /** Time for what is under way besides uploads, calls and decoding when a service stops. */
 const STOP_SLACK_MS = 30_000;
@@ -55,6 +58,7 @@ export function createFilesService(
         secrets: new Set(['createDownloadUrl']),
         reads: new Set(['checkFileName']),
       }),
+      withIdempotency(rpcRoute(UploadService, uploadRpc(ctx)), { sealingKey: ctx.resultKey }),
       rpcRoute(AvatarService, avatarRpc(ctx, avatars)),
       auditRoute(ctx.pool),
     ],
@@ -108,6 +112,7 @@ function createSweepers(
     // First: after a start, nothing may serve the files of applications deleted meanwhile for long.
     deleted_applications: deletions.reconcile,
     uploads: (signal) => sweepAbandonedUploads(ctx, signal),
+    resumable_uploads: () => sweepUploads(ctx),
     avatars: avatars.sweep,
     avatars_of_accounts: createDeletedAccountsSweep(ctx, identityTransport, objects.wake),
     tombstones: (signal) => purgeTombstones(ctx, signal),

@@ -9,6 +9,7 @@ import { ReleaseService } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { AuditService } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
 import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
+import { UploadService } from '@latchkey/proto/latchkey/files/v1/upload_pb';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
@@ -21,7 +22,8 @@ import { currentRequest, formatRequestActor, type RequestContext } from './reque
 /** Services whose errors reach clients, the likeliest first. */
 export const SERVICES = [
   ...[ApplicationService, AvatarService, FileService, AccountService, ApiKeyService],
-  ...[AuthenticationService, CredentialService, OidcService, TrustedIssuerService, TwoFactorService, ReleaseService],
+  ...[AuthenticationService, CredentialService, OidcService, TrustedIssuerService, TwoFactorService],
+  ...[ReleaseService, UploadService],
 ];
 
 export type Clients = ReturnType<typeof createClients>;
@@ -40,6 +42,7 @@ export function createClients(...transports: readonly [identity: Transport, apps
     applications: createClient(ApplicationService, apps),
     releases: createClient(ReleaseService, apps),
     files: createClient(FileService, files),
+    uploads: createClient(UploadService, files),
     avatars: createClient(AvatarService, files),
     auditLogs: [identity, apps, files].map((transport) => createClient(AuditService, transport)),
   };

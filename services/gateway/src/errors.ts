@@ -22,6 +22,12 @@ export const errors = defineErrors({
     path: 'header.content-encoding',
     rule: 'must be identity or absent',
   },
+  tus_version_unsupported: {
+    kind: 'precondition_failed',
+    message: 'Tus-Resumable must be 1.0.0',
+    path: 'header.tus-resumable',
+    rule: 'must be 1.0.0',
+  },
   route_not_found: { kind: 'not_found', message: 'Not found' },
   application_not_found: { kind: 'not_found', message: 'Not found' },
   method_not_allowed: { kind: 'method_not_allowed', message: 'The method is not allowed here' },

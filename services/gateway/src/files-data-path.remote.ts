@@ -11,6 +11,7 @@ import { createAgent, request } from '@latchkey/kit/tls/client-tls';
 import type { ServiceTls } from '@latchkey/kit/tls/service-tls';
 import { UploadAvatarResponseSchema } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
+import { AppendUploadResponseSchema } from '@latchkey/proto/latchkey/files/v1/upload_pb';
 import { errors } from './errors.ts';
 import type { FilesDataPath } from './files-data-path.ts';
 import { announcedByteSize } from './http/request-body.ts';
@@ -44,6 +45,11 @@ export function createRemoteFilesDataPath(options: {
       const headers = { 'x-upload-ticket': ticket };
       const call = { path: '/uploads', headers, body, byteSize: announcedByteSize(body), requestId, timeoutMs };
       return bodies.send(call, UploadFileResponseSchema);
+    },
+    appendUpload({ accountId, uploadId, byteOffset, actor, ...chunk }) {
+      const offset = String(byteOffset);
+      const headers = { 'x-account-id': accountId, 'x-upload-id': uploadId, 'x-upload-offset': offset, [ACTOR_HEADER]: actor };
+      return bodies.send({ path: '/upload-chunks', headers, ...chunk, timeoutMs }, AppendUploadResponseSchema);
     },
     uploadAvatar({ accountId, clientNetwork, actor, ...image }) {
       const headers = { 'x-account-id': accountId, 'x-client-network': clientNetwork, [ACTOR_HEADER]: actor };

@@ -1,10 +1,24 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
 import type { UploadFileResponse } from '@latchkey/proto/latchkey/files/v1/file_pb';
+import type { Upload } from '@latchkey/proto/latchkey/files/v1/upload_pb';
 
 export interface AvatarUpload {
   readonly accountId: string;
   readonly clientNetwork: string;
   readonly body: IncomingMessage;
+  readonly byteSize: number | undefined;
+  readonly requestId: string;
+  readonly actor: string;
+}
+
+/** A chunk of a resumable upload. */
+export interface UploadChunk {
+  readonly accountId: string;
+  readonly uploadId: string;
+  readonly byteOffset: number;
+  readonly body: Readable;
+  /** The declared size in bytes. */
   readonly byteSize: number | undefined;
   readonly requestId: string;
   readonly actor: string;
@@ -18,6 +32,8 @@ export interface FilesDataPath {
     body: IncomingMessage,
     requestId: string,
   ): Promise<Pick<UploadFileResponse, 'id' | 'byteSize' | 'checksum'>>;
+  /** Stores a chunk, of a body that breaks off what came of it. An empty one finishes an upload. */
+  appendUpload(chunk: UploadChunk): Promise<{ readonly upload?: Upload | undefined }>;
   uploadAvatar(avatar: AvatarUpload): Promise<{ readonly avatarId: string }>;
   /** Responds to a request for `/downloads/<token>`. Throws only before the response begins. */
   download(req: IncomingMessage, res: ServerResponse, requestId: string, clientNetwork: string): Promise<void>;

@@ -1,4 +1,4 @@
-import type { Server } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import { JSON_BODY_KIB_MAX } from '@latchkey/contract/limits';
 import { commonErrors } from '@latchkey/kit/errors/errors';
 import { cachedReadiness, probeReadiness } from '@latchkey/kit/http/cached-readiness';
@@ -127,6 +127,7 @@ function serverOptions(config: GatewayConfig, logger: Logger): FastifyHttpOption
       headersTimeout: HEADERS_TIMEOUT_MS,
       connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
     },
+    rewriteUrl: overrideMethod,
     routerOptions: { maxParamLength: 16_384 },
     clientErrorHandler: (err, socket) => onClientError(err, socket, logger, standard),
     frameworkErrors: (err, request, reply) => {
@@ -134,6 +135,17 @@ function serverOptions(config: GatewayConfig, logger: Logger): FastifyHttpOption
       createErrorHandler(logger)(err, request, reply);
     },
   };
+}
+
+/**
+ * Honours `X-HTTP-Method-Override` of tus 1.0.0 for clients that can only send POST, before the
+ * request is routed and checked as one of that method.
+ */
+function overrideMethod(req: { method?: string | undefined; url?: string | undefined; headers: IncomingMessage['headers'] }) {
+  const method = String(req.headers['x-http-method-override']).toUpperCase();
+  const isOverridden = req.method === 'POST' && (method === 'PATCH' || method === 'DELETE');
+  if (isOverridden && req.url?.startsWith('/api/v1/panel/uploads/')) req.method = method;
+  return req.url ?? '';
 }
 
 const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz']);

@@ -1131,6 +1131,69 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/panel/uploads": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the unfinished uploads
+         * @description Oldest first. A restricted key gets those of its applications.
+         *
+         *     Needs the scope `files:upload`, or a dashboard session.
+         */
+        get: operations["listUploads"];
+        put?: never;
+        /**
+         * Create a resumable upload
+         * @description tus 1.0.0. Makes the checks of `uploadFile`, and reserves the name, the storage and one file until the upload expires, 24 hours after its last chunk. The body may be the first chunk. An account has at most 4 unfinished uploads.
+         *
+         *     Needs the scope `files:upload`, or a dashboard session.
+         */
+        post: operations["createUpload"];
+        delete?: never;
+        /** Describe the tus protocol of this service */
+        options: operations["describeUploads"];
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/panel/uploads/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get an upload
+         * @description `HEAD` is the request of tus. A finished upload is remembered for 24 hours.
+         *
+         *     Needs the scope `files:upload`, or a dashboard session.
+         */
+        get: operations["getUpload"];
+        put?: never;
+        post?: never;
+        /**
+         * End an unfinished upload
+         * @description Removes what it stored, and frees what it reserved. A finished one keeps its file.
+         *
+         *     Needs the scope `files:upload`, or a dashboard session.
+         */
+        delete: operations["endUpload"];
+        options?: never;
+        head?: never;
+        /**
+         * Append a chunk to an upload
+         * @description tus 1.0.0. Bytes that arrive before a failure stay: `HEAD` says where to continue. One chunk at a time for each upload. The last chunk succeeds once the file is stored; bytes with another SHA-256 than announced are removed.
+         *
+         *     Needs the scope `files:upload`, or a dashboard session.
+         */
+        patch: operations["appendUpload"];
+        trace?: never;
+    };
     "/api/v1/panel/upload-avatar": {
         parameters: {
             query?: never;
@@ -1789,6 +1852,32 @@ export interface components {
             /** @description SHA-256 of the content, in lower-case hex. */
             checksum: string;
         };
+        Upload: {
+            /**
+             * Format: uuid
+             * @description Upload id, which the file will have too.
+             */
+            id: string;
+            /**
+             * Format: uuid
+             * @description Id of the application, from `listApplications`.
+             */
+            applicationId: string;
+            /** @description File name. Invisible characters, and white space around it, are removed before it is checked. */
+            fileName: string;
+            /** @description Size of the whole file. */
+            byteSize: number;
+            /** @description Bytes that are stored. */
+            byteOffset: number;
+            /** @description SHA-256 that the whole file must have. */
+            sha256: string | null;
+            /** @description True once the file can be listed and downloaded. */
+            isFinished: boolean;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            expiresAt: string;
+        };
         Release: {
             /**
              * Format: uuid
@@ -1840,7 +1929,7 @@ export interface components {
          * @description Stable code of the error. Later releases may add codes.
          * @enum {string}
          */
-        ErrorCode: "VALIDATION_ERROR" | "rate_limit_reached" | "INTERNAL_ERROR" | "api_key_invalid" | "api_key_expired" | "api_key_revoked" | "unauth" | "insufficient_scope" | "outcome_unknown" | "bad_request" | "csrf_invalid" | "application_forbidden" | "limit_exceeded" | "idempotency_in_progress" | "idempotency_key_reused" | "not_found" | "changed_meanwhile" | "overlap_active" | "session_required" | "two_factor_required" | "account_exists" | "sign_up_closed" | "mail_not_configured" | "email_not_verified" | "file_name_taken" | "file_in_use" | "invalid_file" | "upload_timeout" | "release_exists";
+        ErrorCode: "VALIDATION_ERROR" | "rate_limit_reached" | "INTERNAL_ERROR" | "api_key_invalid" | "api_key_expired" | "api_key_revoked" | "unauth" | "insufficient_scope" | "outcome_unknown" | "bad_request" | "csrf_invalid" | "application_forbidden" | "limit_exceeded" | "idempotency_in_progress" | "idempotency_key_reused" | "not_found" | "changed_meanwhile" | "overlap_active" | "session_required" | "two_factor_required" | "account_exists" | "sign_up_closed" | "mail_not_configured" | "email_not_verified" | "file_name_taken" | "file_in_use" | "invalid_file" | "upload_timeout" | "upload_locked" | "release_exists";
         /** @description An input that was rejected, and why. */
         ErrorDetail: {
             /** @description The input; `request` if no single input is wrong. */
@@ -3826,6 +3915,190 @@ export interface operations {
                         data: components["schemas"]["UploadedFile"];
                     };
                 };
+            };
+        };
+    };
+    listUploads: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                        data: components["schemas"]["Upload"][];
+                    };
+                };
+            };
+        };
+    };
+    createUpload: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Version of the tus protocol. */
+                "tus-resumable"?: string;
+                /**
+                 * @description Size of the whole file in bytes.
+                 * @example 17
+                 */
+                "upload-length": number;
+                /**
+                 * @description Pairs of a key and a value in Base64: `applicationId`, `fileName`, and `sha256` (of the whole file, in hex) where the bytes must have it.
+                 * @example applicationId MDE5YTllNDEtMGI3ZC03YTA2LTlmNTItM2M4ZTFkNGI3YTE1,fileName c2V0dXAtMS4yLmV4ZQ==
+                 */
+                "upload-metadata": string;
+                /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
+                "idempotency-key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/offset+octet-stream": string;
+            };
+        };
+        responses: {
+            /** @description Success. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                        data: components["schemas"]["Upload"];
+                    };
+                };
+            };
+        };
+    };
+    describeUploads: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    getUpload: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id of the upload, from `createUpload`.
+                 * @example 019a9e43-7f02-7b9c-a1e8-4d6c0b2f5e83
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                        data: components["schemas"]["Upload"];
+                    };
+                };
+            };
+        };
+    };
+    endUpload: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description Id of the upload, from `createUpload`.
+                 * @example 019a9e43-7f02-7b9c-a1e8-4d6c0b2f5e83
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    appendUpload: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Version of the tus protocol. */
+                "tus-resumable"?: string;
+                /**
+                 * @description Bytes that are stored already.
+                 * @example 0
+                 */
+                "upload-offset": number;
+            };
+            path: {
+                /**
+                 * @description Id of the upload, from `createUpload`.
+                 * @example 019a9e43-7f02-7b9c-a1e8-4d6c0b2f5e83
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/offset+octet-stream": string;
+            };
+        };
+        responses: {
+            /** @description Success. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };

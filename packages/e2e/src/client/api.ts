@@ -64,7 +64,7 @@ export class Api {
     const text = await response.text();
     if (response.status >= 500 && !mayFail) await printLog(response.headers.get('x-request-id') ?? 'no request id');
     const answer = checkAnswer(`${method} ${path}`, { status: response.status, headers: response.headers, text }, mayFail);
-    await matchOpenApiDocument(this.baseUrl, { method, path, status: answer.status }, JSON.parse(text));
+    await matchOpenApiDocument(this.baseUrl, { method, path, status: answer.status }, text && JSON.parse(text));
     return answer;
   }
 
@@ -118,6 +118,8 @@ export function checkAnswer(
     throw new Error(`${what} answered ${status} with ${why}: ${text.slice(0, 500)} (request ${headers.get('x-request-id')})`);
   };
   if (!REQUEST_ID.test(headers.get('x-request-id') ?? '')) fail('no request id');
+  if (status === 204 && text === '')
+    return { status, headers, text, success: true, code: '', message: '', data: undefined, totalPages: undefined };
   if (headers.get('content-type') !== 'application/json; charset=utf-8') fail(`the type ${headers.get('content-type')}`);
   if (headers.get('cache-control') !== 'no-store') fail('leave to be cached');
   if (headers.get('x-content-type-options') !== 'nosniff') fail('leave to guess its type');
@@ -132,7 +134,7 @@ export function checkAnswer(
   if (success === true) {
     const forms = ['success,message', 'success,message,data'];
     if (/\/(get-files-table|list-applications|list-api-keys)/.test(what)) forms.push('success,message,data,totalPages');
-    if (status !== 200 || !forms.includes(names)) fail('a malformed success');
+    if ((status !== 200 && !(status === 201 && what.endsWith('/uploads'))) || !forms.includes(names)) fail('a malformed success');
   } else if (success !== false || status < 400 || !isError(names, body)) fail('a malformed error');
   if (typeof message !== 'string' || message === '') fail('no message');
   if (status >= 500 && !mayFail) fail('a failure of the server');

@@ -53,6 +53,29 @@ function onRelease(method: RouteCase['method'], action: string, scope: Scope, bo
   };
 }
 
+const TUS = { 'tus-resumable': '1.0.0' };
+const CHUNK = { ...TUS, 'content-type': 'application/offset+octet-stream', 'upload-offset': '0' };
+
+/** The head of a request that creates a resumable upload. */
+export function uploadHead(applicationId: string, fileName: string, byteSize: number, more: Record<string, string> = {}) {
+  const pairs = Object.entries({ applicationId, fileName, ...more });
+  const metadata = pairs.map(([key, value]) => `${key} ${Buffer.from(value).toString('base64')}`).join();
+  return { ...TUS, 'upload-length': String(byteSize), 'upload-metadata': metadata };
+}
+
+/** A route on a resumable upload. */
+function onUpload(method: RouteCase['method'], headers: Record<string, string> = TUS, body?: Uint8Array): RouteCase {
+  const options = { headers, ...(body && { body }) };
+  return {
+    ...{ method, path: `${PANEL}/uploads/${NOTHING}`, scope: 'files:upload' },
+    request: () => options,
+    prepare: async (api, applicationId) => {
+      const created = await api.post(`${PANEL}/uploads`, null, {}, { headers: uploadHead(applicationId, unique(), 3) });
+      return { path: `${PANEL}/uploads/${created.data.id}`, ...options };
+    },
+  };
+}
+
 const BYTES = { 'content-type': 'application/octet-stream' };
 const deletion = (fileId: string) => ({ body: { action: 'delete_file', fileId } });
 
@@ -90,6 +113,14 @@ export const KEY_ROUTES: readonly RouteCase[] = [
       return { query: { applicationId }, ...deletion(await findFileId(api, applicationId, 'to-be-deleted')) };
     },
   },
+  route(`GET ${PANEL}/uploads`, undefined, 'files:upload'),
+  {
+    ...route(`POST ${PANEL}/uploads`, undefined, 'files:upload'),
+    request: (applicationId) => ({ headers: uploadHead(applicationId, unique(), 3) }),
+  },
+  onUpload('GET'),
+  onUpload('PATCH', CHUNK, new Uint8Array([1, 2, 3])),
+  onUpload('DELETE'),
   onApplication('GET releases', 'files:read'),
   onApplication('POST releases', 'releases:write', () => ({ body: { version: '1.0.0' } })),
   onRelease('GET', '', 'files:read'),

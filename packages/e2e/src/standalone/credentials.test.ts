@@ -163,6 +163,7 @@ it('every route of the OpenAPI document needs a credential, but those that begin
     'GET /api/v1/auth/methods',
     'POST /api/v1/auth/password/forgot',
     'POST /api/v1/auth/password/reset',
+    'OPTIONS /api/v1/panel/uploads',
   ]);
 });
 
@@ -171,6 +172,6 @@ it('a session is good for every key route, with every scope and every applicatio
   const id = await createApplication(other.session);
   for (const route of KEY_ROUTES) {
     const { path = route.path, ...request } = (await route.prepare?.(other.session, id)) ?? { ...route.request(id) };
-    expect(outcome(await other.session.send(route.method, path, request)), nameOf(route)).toBe('200');
+    expect(outcome(await other.session.send(route.method, path, request)), nameOf(route)).toMatch(/^20[014]$/);
   }
 });

@@ -166,6 +166,7 @@ describe('a path', () => {
     const routes = [
       ...KEY_ROUTES,
       ...SESSION_ROUTES,
+      { method: 'OPTIONS', path: '/api/v1/panel/uploads' },
       ...['/healthz', '/readyz', '/openapi.json', '/docs'].map((path) => ({ method: 'GET', path })),
     ];
     for (const [path, same] of Map.groupBy(routes, (route) => route.path)) {

@@ -1,12 +1,15 @@
 import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
 import { type Statement, statementsOf } from '@latchkey/testkit/postgres/statements';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { selectHalfDeleted } from '../storage/application/deleted-application.store.ts';
 import { purgeTombstones } from '../storage/application/deleted-application.ts';
 import { claimObjectDeletions } from '../storage/object-deletion/object-deletion.store.ts';
+import { createAppendUpload } from '../storage/resumable-upload/append-upload.ts';
+import { sweepUploads } from '../storage/resumable-upload/resumable-upload.ts';
 import type { OwnedRef } from '../testing/fake-apps.ts';
 import { storeFile } from '../testing/stored-file.ts';
-import { startTestFiles, type TestFiles } from '../testing/test-files.ts';
+import { type FilesInstance, startTestFiles, type TestFiles } from '../testing/test-files.ts';
 
 const APPLICATIONS = 5;
 const FILES = 30_000;
@@ -15,6 +18,8 @@ let files: TestFiles;
 /** An application of a fifth of all files, and one of them. */
 let ref: OwnedRef;
 let fileId: string;
+let uploadId: string;
+let roomy: FilesInstance;
 const statements = new Map<string, Statement[]>();
 beforeAll(async () => {
   files = await startTestFiles();
@@ -38,6 +43,14 @@ beforeAll(async () => {
   await files.db.query(
     `insert into deleted_application select gen_random_uuid(), now() - i * interval '1 minute', now() from generate_series(1, 5000) i`,
   );
+  await files.db.query(
+    `insert into resumable_upload (id, account_id, application_id, display_name, byte_size, charged_mib, metadata, expires_at)
+      select gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 'name', 10, 1, '', now() + i * interval '1 min'
+      from generate_series(1, 5000) i`,
+  );
+  roomy = files.connect({ env: { FILE_COUNT_LIMIT: '1000000', STORAGE_ALLOWANCE_MIB: '1000000' } });
+  const created = await roomy.uploads.createUpload({ ...ref, fileName: 'resumable', byteSize: 10n });
+  uploadId = created.upload?.id ?? '';
   // No other transaction of these tables is under way, so that every page is marked as visible to
   // all.
   await files.db.query('vacuum analyze');
@@ -105,6 +118,16 @@ const CALLS: Record<string, () => Promise<unknown>> = {
   'a search past the end': () => list({ nameContains: 'name', page: 1_000_000n }),
   'a rename': () => files.client.renameFile({ ...ref, fileId, fileName: `renamed-${randomUUID().slice(0, 8)}` }),
   'a download URL': () => files.client.createDownloadUrl({ ...ref, fileId }),
+  'unfinished uploads': () => files.uploads.listUploads(ref),
+  'the creation of an upload': () =>
+    roomy.uploads.createUpload({ ...ref, fileName: `new-${randomUUID().slice(0, 8)}`, byteSize: 1n }),
+  'a chunk': () =>
+    createAppendUpload(files.ctx)({
+      ...{ accountId: ref.accountId, uploadId, byteOffset: 0, byteSize: 1, body: Readable.from([Buffer.from('x')]) },
+      ...{ requestId: 'request-1', actor: undefined },
+    }),
+  'the end of an upload': () => files.uploads.endUpload({ accountId: ref.accountId, uploadId }),
+  'a sweep of uploads': () => sweepUploads(files.ctx),
   'a deletion': () => files.client.deleteFile({ ...ref, fileId }),
   'incomplete clean-ups': () => selectHalfDeleted(files.ctx.db, 100),
   'a sweep of tombstones': () => purgeTombstones(files.ctx, new AbortController().signal),

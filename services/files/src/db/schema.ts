@@ -63,6 +63,33 @@ export interface UploadIntentTable {
   created_at: Generated<Date>;
 }
 
+/**
+ * A resumable upload. While it is `open` and not expired, it reserves its name and its charge. The
+ * process that receives a chunk has claimed it, and renews `lease_until`. Its objects are
+ * `<application_id>/<id>`, and beside it those of `claim_id` and of `store_state.tail`.
+ */
+export interface ResumableUploadTable {
+  id: string;
+  account_id: string;
+  application_id: string;
+  display_name: string;
+  byte_size: ColumnType<string, number, never>;
+  charged_mib: ColumnType<string, number, never>;
+  expected_checksum: Buffer | null;
+  metadata: string;
+  /** `stored` has its file; `ended` failed, expired or was ended. Both are remembered for a day. */
+  state: Generated<'open' | 'stored' | 'ended'>;
+  /** Durable bytes, and where the store has them. */
+  byte_offset: Generated<string>;
+  store_state: Generated<object>;
+  claim_id: string | null;
+  lease_until: Date | null;
+  /** Of the file. */
+  checksum: Buffer | null;
+  created_at: Generated<Date>;
+  expires_at: Date;
+}
+
 /** An object to remove, whose row is deleted. */
 export interface ObjectDeletionTable {
   object_key: string;
@@ -113,6 +140,7 @@ export interface FilesDatabase {
   file_digest: FileDigestTable;
   application_usage: ApplicationUsageTable;
   upload_intent: UploadIntentTable;
+  resumable_upload: ResumableUploadTable;
   object_deletion: ObjectDeletionTable;
   deleted_application: DeletedApplicationTable;
   avatar: AvatarTable;

@@ -8,6 +8,7 @@ import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
+import { UploadService } from '@latchkey/proto/latchkey/files/v1/upload_pb';
 import { createTestDatabase } from '@latchkey/testkit/postgres/database';
 import { createTestClock, type TestClock } from '@latchkey/testkit/values/test-clock';
 import type pg from 'pg';
@@ -17,6 +18,7 @@ import { type FileLimits, type FilesContext, openContext, SCHEMA } from '../cont
 import { migrations } from '../db/migrations.ts';
 import { fileRpc } from '../storage/file/file.rpc.ts';
 import type { ObjectStore } from '../storage/object-store/object-store.ts';
+import { uploadRpc } from '../storage/resumable-upload/upload.rpc.ts';
 import { createFakeApps, type FakeApps, type OwnedRef } from './fake-apps.ts';
 import { openPool } from './open-pool.ts';
 
@@ -37,6 +39,7 @@ export interface InstanceOptions {
 export interface FilesInstance {
   readonly routes: readonly RpcRoute[];
   readonly client: Client<typeof FileService>;
+  readonly uploads: Client<typeof UploadService>;
   readonly ctx: FilesContext;
   stop(): Promise<void>;
 }
@@ -115,6 +118,13 @@ function createInstance({ url, objectsDir, apps }: Surroundings, options: Instan
   const { ctx: opened, close } = openContext(config, apps.transport, logger, options.clock);
   const limits = { ...opened.limits, ...options.limits };
   const ctx: FilesContext = { ...opened, limits, store: options.aroundStore?.(opened.store) ?? opened.store };
-  const routes = [rpcRoute(FileService, fileRpc(ctx)), auditRoute(ctx.pool)];
-  return { routes, client: createClient(FileService, createDirectTransport(routes, logger)), ctx, stop: close };
+  const routes = [rpcRoute(FileService, fileRpc(ctx)), rpcRoute(UploadService, uploadRpc(ctx)), auditRoute(ctx.pool)];
+  const transport = createDirectTransport(routes, logger);
+  return {
+    routes,
+    client: createClient(FileService, transport),
+    uploads: createClient(UploadService, transport),
+    ctx,
+    stop: close,
+  };
 }

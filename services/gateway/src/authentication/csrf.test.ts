@@ -79,7 +79,7 @@ describe('a request', () => {
   });
 });
 
-it('a method changes state unless it is GET or HEAD', () => {
+it('a method changes state unless it is GET, HEAD or OPTIONS', () => {
   const methods = ['GET', 'HEAD', 'POST', 'PATCH', 'OPTIONS', undefined];
-  expect(methods.map(isStateChanging)).toEqual([false, false, true, true, true, true]);
+  expect(methods.map(isStateChanging)).toEqual([false, false, true, true, false, true]);
 });

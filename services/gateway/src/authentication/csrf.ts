@@ -3,7 +3,7 @@ import { constantTimeEqual } from '@latchkey/kit/crypto/secrets';
 import { errors } from '../errors.ts';
 import type { Principal } from './credential.ts';
 
-const SAFE_METHODS = new Set(['GET', 'HEAD']);
+const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /** True if the request may change something (RFC 9110, 9.2.1). */
 export function isStateChanging(method: string | undefined): boolean {

@@ -26,7 +26,7 @@ function sendError(reply: FastifyReply, err: DomainError, { id, routeOptions }: 
   if (err.kind === 'rate_limited') reply.headers(rateLimitHeaders(err));
   // Required by RFC 9110, 11.6.1.
   if (err.kind === 'unauthenticated') reply.header('www-authenticate', 'Bearer realm="latchkey"');
-  if (err.reason === 'idempotency_in_progress') reply.header('retry-after', '1');
+  if (err.reason === 'idempotency_in_progress' || err.kind === 'locked') reply.header('retry-after', '1');
   if (err.httpStatus === 503) reply.header('retry-after', RETRY_AFTER_UNAVAILABLE_S);
   const isOAuth = routeOptions.config?.isOAuth;
   return reply

@@ -19,9 +19,15 @@ export const idempotencyHeaders = z.object({
     }),
 });
 
-/** True if requests of a route may carry an idempotency key (ADR 21). Avatars ignore it. */
-export const takesIdempotencyKey = ({ method, url }: Pick<Route, 'method' | 'url'>) =>
-  isStateChanging(method) && url.startsWith('/api/v1/panel/') && !url.endsWith('avatar');
+/**
+ * True if requests of a route may carry an idempotency key (ADR 21). Avatars ignore it, and chunks,
+ * which have an offset.
+ */
+export const takesIdempotencyKey = ({ method, url, bytesBody }: Pick<Route, 'method' | 'url' | 'bytesBody'>) =>
+  isStateChanging(method) &&
+  url.startsWith('/api/v1/panel/') &&
+  !url.endsWith('avatar') &&
+  !(bytesBody === 'chunk' && method === 'PATCH');
 
 /** Hashes the body of a request with a key, as part of its fingerprint. */
 export function hashBody({ headers }: FastifyRequest, body: Buffer): void {
@@ -40,7 +46,9 @@ export function addIdempotency(request: FastifyRequest, route: Route): void {
   if (key === undefined || !context || !takesIdempotencyKey(route)) return;
   if (typeof key !== 'string' || !IDEMPOTENCY_KEY.test(key)) throw commonErrors.idempotency_key_invalid();
   const digest = (request.headers as { readonly 'content-digest'?: Buffer })['content-digest'];
-  const body = digest?.toString('base64url') ?? context.bodyHash ?? '';
+  // They stand for the body of a resumable upload, which comes later.
+  const { 'upload-length': length = '', 'upload-metadata': metadata = '' } = request.raw.headers;
+  const body = digest?.toString('base64url') ?? context.bodyHash ?? `${length}${metadata}`;
   const fingerprint = hash('sha256', `${request.method} ${request.url}\n${body}`, 'base64url');
   context.idempotency = {
     [IDEMPOTENCY_KEY_HEADER]: key,

@@ -10,11 +10,14 @@ import { errors } from '../errors.ts';
 
 /** Media type of unknown bytes, also of a body without a type (RFC 9110, 8.3). */
 export const BYTES_MEDIA_TYPE = 'application/octet-stream';
+/** Media type of a part of a resumable upload (tus 1.0.0). */
+export const CHUNK_MEDIA_TYPE = 'application/offset+octet-stream';
 const CONTENT_TYPE = 'header.content-type';
 
-/** Accepted media types: that one, or any but those of forms, which wrap the bytes. */
+/** Accepted media types: one of those, or any but those of forms, which wrap the bytes. */
 const BYTES_TYPES = {
   plain: (type: string) => type === BYTES_MEDIA_TYPE,
+  chunk: (type: string) => type === CHUNK_MEDIA_TYPE,
   any: (type: string) => !type.startsWith('multipart/') && type !== 'application/x-www-form-urlencoded',
 } as const;
 
@@ -27,7 +30,7 @@ export function leaveBodyUnread(part: FastifyInstance, types: keyof typeof BYTES
       throw commonErrors.request_malformed().withDetails({ path: CONTENT_TYPE, message: 'must be given once' });
     const { 'content-type': type, 'transfer-encoding': transfer = 'chunked' } = raw.headers;
     if (type !== undefined && !BYTES_TYPES[types](type.split(';', 1)[0]?.trim().toLowerCase() as string))
-      throw bytesTypeUnsupported();
+      throw bytesTypeUnsupported(types === 'chunk' ? CHUNK_MEDIA_TYPE : BYTES_MEDIA_TYPE);
     // Compressed bytes would be stored compressed.
     if (isEncoded(raw)) throw errors.encoding_unsupported();
     if (transfer.trim().toLowerCase() !== 'chunked')
@@ -35,8 +38,8 @@ export function leaveBodyUnread(part: FastifyInstance, types: keyof typeof BYTES
   });
 }
 
-export function bytesTypeUnsupported(): DomainError {
-  return errors.media_type_unsupported().withDetails({ path: CONTENT_TYPE, message: `must be ${BYTES_MEDIA_TYPE}` });
+export function bytesTypeUnsupported(mediaType = BYTES_MEDIA_TYPE): DomainError {
+  return errors.media_type_unsupported().withDetails({ path: CONTENT_TYPE, message: `must be ${mediaType}` });
 }
 
 /** True if a body is compressed or otherwise encoded. The gateway decodes none. */

@@ -51,6 +51,7 @@ const KEPT: readonly Rule[] = [
 const NOT_JSON = 'The body is not JSON, or is encoded.';
 const WRONG_BYTES = {
   plain: 'The body is not `application/octet-stream`, or is encoded.',
+  chunk: 'The `Content-Type` is not `application/offset+octet-stream`, or the body is encoded.',
   any: 'The `Content-Type` is that of a form, empty or malformed, or the body is encoded.',
 };
 const KEY_REJECTED = ['api_key_invalid', 'api_key_expired', 'api_key_revoked'];
@@ -141,7 +142,7 @@ function inputRules({ method, query, bytesBody }: Route): Rule[] {
     'bad_request',
   ];
   // A route without a body rejects one.
-  if (method === 'GET') return query ? [mismatch] : [];
+  if (!isStateChanging(method)) return query ? [mismatch] : [];
   if (bytesBody) return [mismatch, [415, WRONG_BYTES[bytesBody], 'VALIDATION_ERROR']];
   return [mismatch, [413, `The body is over ${JSON_BODY_KIB_MAX} KiB.`, 'VALIDATION_ERROR'], [415, NOT_JSON, 'VALIDATION_ERROR']];
 }

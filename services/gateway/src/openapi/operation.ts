@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import { isStateChanging } from '../authentication/csrf.ts';
 import { idempotencyHeaders, takesIdempotencyKey } from '../http/idempotency.ts';
 import { FORM_TYPE } from '../http/oauth.ts';
-import { BYTES_MEDIA_TYPE } from '../http/request-body.ts';
+import { BYTES_MEDIA_TYPE, CHUNK_MEDIA_TYPE } from '../http/request-body.ts';
 import type { Route } from '../routing/route.ts';
 import type { ErrorResponses } from './error-responses.ts';
 
@@ -11,7 +12,7 @@ export function toOperation(route: Route, schemas: SchemaCollection, errors: Err
   const { access, method, operationId, tag, summary, description } = route;
   const isPublic = access === 'public';
   const need = access === 'session' ? 'Needs a dashboard session.' : `Needs the scope \`${access}\`, or a dashboard session.`;
-  const session = method === 'GET' ? { session: [] } : { session: [], csrf: [] };
+  const session = !isStateChanging(method) ? { session: [] } : { session: [], csrf: [] };
   const parameters = [
     ...toParameters(route.params, 'path', schemas),
     ...toParameters(route.query, 'query', schemas),
@@ -50,7 +51,8 @@ function toRequestBody(
   schemas: SchemaCollection,
 ): object | undefined {
   const media = { examples: mapValues(examples, (value) => ({ value })) };
-  if (bytesBody) return { required: true, content: { [BYTES_MEDIA_TYPE]: { schema: BYTES, ...media } } };
+  const bytesType = bytesBody === 'chunk' ? CHUNK_MEDIA_TYPE : BYTES_MEDIA_TYPE;
+  if (bytesBody) return { required: !isBodyOptional, content: { [bytesType]: { schema: BYTES, ...media } } };
   const type = isOAuth ? FORM_TYPE : 'application/json';
   return body && { required: !isBodyOptional, content: { [type]: { schema: schemas.add(body, 'input'), ...media } } };
 }
@@ -74,9 +76,11 @@ function successResponses(route: Route, schemas: SchemaCollection): Record<strin
     }),
   };
   const headers = Object.keys(all).length > 0 && { headers: mapValues(all, toHeader) };
+  const { successStatus = 200 } = route;
+  if (successStatus === 204) return { 204: { description: 'Success.', ...headers } };
   const schema = route.isOAuth && route.data ? route.data : toEnvelope(route);
   const content = { 'application/json': { schema: schemas.add(schema, 'output') } };
-  return { 200: { description: 'Success.', ...headers, content }, ...redirect };
+  return { [successStatus]: { description: 'Success.', ...headers, content }, ...redirect };
 }
 
 function toEnvelope({ message, alternativeMessage, data, extraFields }: Route): z.ZodType {

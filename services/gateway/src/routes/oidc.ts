@@ -57,7 +57,7 @@ export function oidcRoutes(context: RouteContext) {
       },
       failures: ['csrf_invalid', 'route_not_found'],
       message: 'Sign-in begun.',
-      checkSite: (req) => checkReferringSite(req, ownOrigins),
+      checkHead: (req) => checkReferringSite(req, ownOrigins),
       handle: async ({ query: { issuer }, raw, reply }) => {
         try {
           return reply.redirect(await startFlow(context, reply, { issuer }));
@@ -122,7 +122,7 @@ function callbackRoutes(context: RouteContext) {
     failures: ['csrf_invalid', OidcService.method.finishOidc, 'two_factor_required'],
     message: 'Signed in.',
     alternativeMessage: 'Linked.',
-    checkSite: checkNavigation,
+    checkHead: checkNavigation,
   } as const;
   return [
     defineRoute(`GET ${OIDC_PATH}/callback`, 'public', {

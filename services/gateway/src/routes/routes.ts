@@ -25,6 +25,7 @@ import { trustedIssuerRoutes } from './trusted-issuers.ts';
 import { twoFactorRoutes } from './two-factor.ts';
 import { updateRoutes } from './updates.ts';
 import { uploadFileRoutes } from './upload-file.ts';
+import { uploadRoutes } from './uploads.ts';
 
 /** Route files in the order of the OpenAPI document, each with its tag there. */
 const ROUTES: ReadonlyArray<readonly [Tag, (context: RouteContext) => Array<Omit<Route, 'tag'>>]> = [
@@ -50,6 +51,7 @@ const ROUTES: ReadonlyArray<readonly [Tag, (context: RouteContext) => Array<Omit
   ['Accounts', accountLimitsRoutes],
   ['Accounts', auditLogRoutes],
   ['Files', uploadFileRoutes],
+  ['Files', uploadRoutes],
   ['Accounts', avatarRoutes],
   ['Releases', releaseRoutes],
   ['Releases', releaseSettingRoutes],

@@ -51,7 +51,7 @@ export class Gate {
     if (!global.allowed) throw limitReached(global);
     context.principal = principal;
     setLimitHeaders(reply, global);
-    route.checkSite?.(request.raw);
+    route.checkHead?.(request.raw);
     if (principal?.kind !== 'key' && isStateChanging(request.method))
       checkWebOrigin(request.raw, this.#options.publicOrigin, request.protocol);
     const limitState = route.limit ? tighter(await this.#countRoute(request, route.limit, clientIp, principal), global) : global;

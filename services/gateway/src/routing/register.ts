@@ -63,6 +63,7 @@ function addRoute(app: FastifyInstance, gate: Gate, clients: Clients, route: Rou
     },
     config: { takesBytes: bytesBody !== undefined, isOAuth },
     onRequest: async (request, reply) => {
+      if (route.headersAlways) reply.headers(route.headersAlways);
       admitted.set(request, await gate.admit(request, reply, route));
     },
     ...(isBodyOptional && {
@@ -85,7 +86,8 @@ function addRoute(app: FastifyInstance, gate: Gate, clients: Clients, route: Rou
       if (currentRequest()?.isReplayed) reply.header(REPLAYED_HEADER, 'true');
       if (isOAuth) return result;
       if (route.bytesResponse || (route.redirects && reply.sent)) return reply;
-      return toEnvelope(route, result);
+      if (route.successStatus) reply.code(route.successStatus);
+      return route.successStatus === 204 ? reply.send() : toEnvelope(route, result);
     },
     ...(route.limit?.successesOnly && {
       onSend: async (request: FastifyRequest, reply: { statusCode: number }) => {

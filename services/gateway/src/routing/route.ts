@@ -52,7 +52,7 @@ export type ApplicationIn = 'query' | 'body';
 /** A called method, the response to a forwarded body, or an error of the gateway. */
 export type Failure = DescMethod | DescMessage | keyof typeof errors;
 
-type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
+type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE' | 'OPTIONS';
 
 /** A rate limit of a route besides the global ones. */
 export interface RouteLimit {
@@ -103,7 +103,11 @@ export interface RouteDefinition<
   readonly description?: string;
   readonly limit?: RouteLimit;
   /** Throws for requests that must not count against `limit`, as other sites can cause them. */
-  readonly checkSite?: (req: IncomingMessage) => void;
+  readonly checkHead?: (req: IncomingMessage) => void;
+  /** Headers of every response, errors included. */
+  readonly headersAlways?: Readonly<Record<string, string>>;
+  /** Status of a success; 200 unless set. With 204 there is no envelope. */
+  readonly successStatus?: 201 | 204;
   readonly body?: B;
   /** True if the body may be absent, which is the same as `{}`. */
   readonly isBodyOptional?: boolean;
@@ -111,8 +115,11 @@ export interface RouteDefinition<
   readonly examples?: Readonly<Record<string, z.input<B>>>;
   /** Takes a form and responds without an envelope, errors too (RFC 6749, 5). */
   readonly isOAuth?: boolean;
-  /** Takes bytes instead of JSON: of `application/octet-stream`, or of any type but forms. */
-  readonly bytesBody?: 'plain' | 'any';
+  /**
+   * Takes bytes instead of JSON: of `application/octet-stream`, of any type but forms, or a chunk of a
+   * resumable upload.
+   */
+  readonly bytesBody?: 'plain' | 'any' | 'chunk';
   readonly query?: Q;
   readonly params?: P;
   /** Headers that the handler reads, by lower-case name. */

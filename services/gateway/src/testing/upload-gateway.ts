@@ -125,6 +125,7 @@ export async function startUploadGateway(kind: DataPathKind, options: { download
   const { download = unexpected } = options;
   const { dataPath, stop: stopDataPath } = await startDataPath(kind, {
     upload: fakeUpload(fake),
+    appendUpload: unexpected,
     uploadAvatar: unexpected,
     download,
   });

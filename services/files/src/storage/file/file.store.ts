@@ -145,8 +145,14 @@ export async function countDownloadUrl(db: Db, fileId: string, at: Date): Promis
   return numAffectedRows > 0n;
 }
 
+/** True if a file has the name, or an unfinished resumable upload has reserved it. */
 export async function isNameTaken(db: Db, applicationId: string, displayName: string): Promise<boolean> {
   const { rows } = await sql`
-    select from file where application_id = ${applicationId} and display_name = ${displayName}`.execute(db);
+    select from file where application_id = ${applicationId} and display_name = ${displayName}
+    union all
+    select from resumable_upload
+    where application_id = ${applicationId} and display_name = ${displayName} and state = 'open' and expires_at > now()`.execute(
+    db,
+  );
   return rows.length > 0;
 }

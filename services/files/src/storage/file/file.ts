@@ -9,6 +9,7 @@ import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
 import { type ApplicationRef, parseRef, readOwned, requireOwned } from '../application/owned-application.ts';
 import { objectKey } from '../object-store/object-store.ts';
+import { isNameReserved } from '../resumable-upload/resumable-upload.store.ts';
 import { countDownloadUrl, isNameTaken, lockRenames, recordFiles, selectFile, selectMetadata, updateName } from './file.store.ts';
 
 /** The name in stored form (specification 2.5). Throws `file_name_invalid`. */
@@ -68,6 +69,7 @@ export async function renameFile(
     });
     if (previous === undefined) throw errors.file_not_found();
     if (previous === displayName) return;
+    if (await isNameReserved(tx, ref.applicationId, displayName)) throw errors.file_name_taken();
     if (await ctx.detachFile(ref, true)) throw errors.file_in_use();
     await recordFiles(tx, ctx.origin, { ...ref, action: 'file.renamed', changes: { displayName, previous } });
   });

@@ -22,6 +22,8 @@ export function observeStore(store: ObjectStore): ObjectStore {
   return {
     ...store,
     put: (...args) => observed('put', () => store.put(...args)),
+    append: (...args) => observed('append', () => store.append(...args)),
+    publish: (...args) => observed('publish', () => store.publish(...args)),
     read: (...args) => observed('read', () => store.read(...args)),
     stat: (key) => observed('stat', () => store.stat(key)),
     remove: (...keys) => observed('remove', () => store.remove(...keys)),
@@ -48,6 +50,8 @@ function loadS3Store(config: AvatarWorkerConfig): ObjectStore {
   const store = () => (loading ??= load());
   return {
     put: async (...args) => (await store()).put(...args),
+    append: async (...args) => (await store()).append(...args),
+    publish: async (...args) => (await store()).publish(...args),
     read: async (...args) => (await store()).read(...args),
     localPath: () => undefined,
     stat: async (...args) => (await store()).stat(...args),

@@ -25,8 +25,12 @@ export function objectPaths({ objectsDir }: DiskLayout, key: string) {
 }
 
 /** A unique path for one write of a key, which {@link temporaryPrefix} finds again. */
-export function temporaryPath({ temporaryDir }: DiskLayout, key: string): string {
-  return join(temporaryDir, `${temporaryPrefix(key)}${randomBytes(8).toString('hex')}`);
+export function temporaryPath(
+  { temporaryDir }: DiskLayout,
+  key: string,
+  suffix: string = randomBytes(8).toString('hex'),
+): string {
+  return join(temporaryDir, `${temporaryPrefix(key)}${suffix}`);
 }
 
 export function temporaryPrefix(key: string): string {

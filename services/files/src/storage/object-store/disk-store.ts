@@ -1,5 +1,6 @@
 import { open, opendir, rm, rmdir, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { appendToFile, publishFile, removeTemporary } from './disk-append.ts';
 import {
   createFolders,
   type DiskLayout,
@@ -10,7 +11,6 @@ import {
   listFolder,
   objectPaths,
   syncFolder,
-  temporaryPrefix,
 } from './disk-layout.ts';
 import { writeObject } from './disk-write.ts';
 import { createReadQueue, FileBody } from './file-body.ts';
@@ -26,6 +26,8 @@ export function createDiskStore(dir: string): ObjectStore {
   const pathOf = (key: string) => objectPaths(layout, key).file;
   return {
     put: (key, body, signal, options) => writeObject(layout, key, body, signal, options),
+    append: (key, from, body, signal, options) => appendToFile(layout, key, from, body, signal, options),
+    publish: (key, whole) => publishFile(layout, key, whole),
     read: async (key, range) => {
       const handle = await open(pathOf(key), 'r').catch(ignoreMissing);
       return handle && new FileBody(handle, reads, range);
@@ -49,11 +51,7 @@ export function createDiskStore(dir: string): ObjectStore {
  */
 async function removeObjects(layout: DiskLayout, keys: readonly string[]): Promise<void> {
   const paths = keys.map((key) => objectPaths(layout, key));
-  const prefixes = keys.map(temporaryPrefix);
-  for await (const { name } of listFolder(layout.temporaryDir)) {
-    if (!prefixes.some((prefix) => name.startsWith(prefix))) continue;
-    await unlink(join(layout.temporaryDir, name)).catch(ignoreMissing);
-  }
+  await removeTemporary(layout, keys);
   for (const { file } of paths) await unlink(file).catch(ignoreMissing);
   for (const dir of new Set(paths.map((path) => path.dir))) {
     // Synced even where there was nothing: an earlier removal may have ended before its own sync.

@@ -49,15 +49,19 @@ export async function writeObject(
 }
 
 /** Creates the folders only where they are missing, as they nearly always exist. */
-async function openTemporary(layout: DiskLayout, path: string): Promise<FileHandle> {
-  const handle = await open(path, 'wx', 0o600).catch(ignoreMissing);
+export async function openTemporary(layout: DiskLayout, path: string, flags: 'wx' | 'a' = 'wx'): Promise<FileHandle> {
+  const handle = await open(path, flags, 0o600).catch(ignoreMissing);
   if (handle) return handle;
   await createFolders(layout);
-  return open(path, 'wx', 0o600);
+  return open(path, flags, 0o600);
 }
 
-/** Fills one buffer while the other is written. No write is under way when this settles. */
-async function writeBody(handle: FileHandle, reader: BodyReader): Promise<void> {
+/**
+ * Writes a body, and returns its size. Fills one buffer while the other is written. No write is
+ * under way when this settles.
+ */
+export async function writeBody(handle: FileHandle, reader: BodyReader): Promise<number> {
+  let byteSize = 0;
   let filling: Buffer = Buffer.allocUnsafeSlow(WRITE_BYTES);
   let spare: Buffer | undefined;
   let writing = Promise.resolve();
@@ -65,9 +69,13 @@ async function writeBody(handle: FileHandle, reader: BodyReader): Promise<void> 
     for (;;) {
       // A full disk ends a body that hangs.
       const [length] = await Promise.all([reader.fill(filling), writing]);
-      if (length === 0) return;
+      if (length === 0) return byteSize;
+      byteSize += length;
       writing = writeAll(handle, filling, length);
-      if (length < WRITE_BYTES) return await writing;
+      if (length < WRITE_BYTES) {
+        await writing;
+        return byteSize;
+      }
       [filling, spare] = [spare ?? Buffer.allocUnsafeSlow(WRITE_BYTES), filling];
     }
   } finally {
@@ -88,7 +96,11 @@ async function writeAll(handle: FileHandle, buffer: Buffer, length: number): Pro
 }
 
 /** The folder is missing for its first object, and after the removal of its last one. */
-async function publish(layout: DiskLayout, temporary: string, { dir, file }: ReturnType<typeof objectPaths>): Promise<void> {
+export async function publish(
+  layout: DiskLayout,
+  temporary: string,
+  { dir, file }: ReturnType<typeof objectPaths>,
+): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await rename(temporary, file);

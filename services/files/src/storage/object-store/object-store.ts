@@ -19,6 +19,25 @@ export interface PutOptions {
   readonly durable?: boolean;
 }
 
+/** Durable bytes of an unfinished object, and where the store has them. */
+export interface Appended {
+  readonly byteSize: number;
+  /** JSON that the caller keeps and only the store reads; `{}` before the first bytes. */
+  readonly state: { readonly tail?: string };
+}
+
+export interface AppendOptions {
+  /** A new id for each caller. Objects under it, beside the key's own, are the caller's to remove. */
+  readonly writerId: string;
+  /** True if an earlier caller may still be writing; it damages nothing then. */
+  readonly isContested: boolean;
+}
+
+/** The store does not have the bytes that it was said to have, as after a restore. */
+export class LostBytesError extends Error {
+  override readonly name = 'LostBytesError';
+}
+
 /**
  * Stores bytes by keys: `<application id>/<file id>`, and for avatars `<account id>/<object id>`;
  * each is written once. Every method rejects within a bounded time when the store does not respond.
@@ -32,6 +51,26 @@ export interface ObjectStore {
    * nothing.
    */
   put(key: string, body: AsyncIterable<Uint8Array>, signal: AbortSignal, options?: PutOptions): Promise<void>;
+  /**
+   * Appends a body to an unfinished object and resolves once its bytes are durable. What an earlier
+   * call wrote beyond `from` is overwritten. `state.tail` is the id of a further object with the
+   * last bytes; one that the result no longer names is not needed once the result is recorded.
+   *
+   * @throws LostBytesError
+   */
+  append(
+    key: string,
+    from: Appended,
+    body: AsyncIterable<Uint8Array>,
+    signal: AbortSignal,
+    options: AppendOptions,
+  ): Promise<Appended>;
+  /**
+   * Makes an unfinished object of all its bytes an object. May be repeated.
+   *
+   * @throws LostBytesError
+   */
+  publish(key: string, whole: Appended): Promise<void>;
   /**
    * The bytes, or undefined without an object. A range past the end is cut. The caller reads to the
    * end or destroys the stream.

@@ -9,6 +9,7 @@ import {
   requireObjectKey,
   type StoredObject,
 } from './object-store.ts';
+import { appendParts, publishParts } from './s3-append.ts';
 import { createS3Bucket, ignoreAbsent, type S3Bucket, S3Error, type S3Settings } from './s3-client.ts';
 import { listUploads, removeObject, writeObject } from './s3-write.ts';
 
@@ -22,6 +23,8 @@ export function createS3Store(settings: S3Settings, stallMs?: number): ObjectSto
   };
   return {
     put: async (key, body, signal) => writeObject(bucket, target(key), body, signal),
+    append: async (key, from, body, signal, options) => appendParts(bucket, target(key), from, body, signal, options),
+    publish: async (key, whole) => publishParts(bucket, target(key), whole),
     read: async (key, range) => readObject(bucket, target(key), range),
     localPath: () => undefined,
     async stat(key) {

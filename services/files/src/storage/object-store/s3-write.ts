@@ -14,12 +14,12 @@ import { type BodyReader, createBodyReader } from './body-reader.ts';
 import { ignoreAbsent, type S3Bucket } from './s3-client.ts';
 
 /** The smallest part that S3 takes before the last, and the memory of an upload. */
-const PART_BYTES = 5 * 1024 * 1024;
+export const PART_BYTES = 5 * 1024 * 1024;
 const CLEAN_UP_TRIES_MAX = 3;
 /** In milliseconds. Short, because the store may hang; the sweeper removes what is left. */
 const CLEAN_UP_MS_MAX = 2_000;
 
-type Target = Readonly<Record<'Bucket' | 'Key', string>>;
+export type Target = Readonly<Record<'Bucket' | 'Key', string>>;
 
 interface Write {
   readonly bucket: S3Bucket;

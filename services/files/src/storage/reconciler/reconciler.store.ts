@@ -70,6 +70,9 @@ export async function selectUnknownKeys(db: Db, keys: readonly string[]): Promis
     where not exists (select from file where file.id = listed.id and application_id = owner_id)
       and not exists (select from upload_intent as upload where upload.id = listed.id and application_id = owner_id)
       and not exists (
+        select from resumable_upload as upload where application_id = owner_id and state = 'open'
+          and (upload.id = listed.id or claim_id = listed.id or store_state->>'tail' = listed.id::text))
+      and not exists (
         select from avatar where image_id = listed.id and account_id = owner_id and state in ('stored', 'recorded'))
       and not exists (select from object_deletion where object_key = listed.key)`.execute(db);
   return new Set(rows.map((row) => row.key));

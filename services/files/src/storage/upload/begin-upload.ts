@@ -9,7 +9,7 @@ import { type ApplicationRef, parseRef, readOwned } from '../application/owned-a
 import { isNameTaken, selectRecentUpload } from '../file/file.store.ts';
 import { parseFileName } from '../file/file.ts';
 import { abandonExpired, deleteUnclaimed, insertIntent, selectLease } from './upload-intent.store.ts';
-import { selectUsages } from './usage.store.ts';
+import { selectCharges } from './usage.store.ts';
 import { allowedBytes, checkFits, findDeleted, sumUsage } from './usage.ts';
 
 /** A stored file. */
@@ -22,7 +22,7 @@ export interface UploadResponse {
 const TICKET_BYTES = 32;
 const CHECKSUM_BYTES = 32;
 
-type UploadDescription = ApplicationRef & {
+export type UploadDescription = ApplicationRef & {
   readonly fileName: string;
   readonly byteSize: number | undefined;
   readonly expectedChecksum: Uint8Array | undefined;
@@ -47,7 +47,10 @@ export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescr
   const ref = parseRef(upload);
   const { accountId, applicationId, requestId } = ref;
   const { usages, taken } = await readOwned(ctx.findOwned, ref, async () => {
-    const [usages, taken] = await Promise.all([selectUsages(ctx.db, accountId), isNameTaken(ctx.db, applicationId, displayName)]);
+    const [usages, taken] = await Promise.all([
+      selectCharges(ctx.db, accountId),
+      isNameTaken(ctx.db, applicationId, displayName),
+    ]);
     return { usages, taken };
   });
   if (taken) {
@@ -95,7 +98,7 @@ export const abandonTicket = ({ db }: FilesContext, ticket: string) => deleteUnc
 
 export const hashTicket = (ticket: string): Buffer => hash('sha256', ticket, 'buffer');
 
-function checkDescription({ byteSize, expectedChecksum }: UploadDescription): void {
+export function checkDescription({ byteSize, expectedChecksum }: UploadDescription): void {
   const isSizeValid = byteSize === undefined || (Number.isSafeInteger(byteSize) && byteSize >= 0);
   const isChecksumValid = expectedChecksum === undefined || expectedChecksum.byteLength === CHECKSUM_BYTES;
   if (!isSizeValid || !isChecksumValid) throw errors.upload_malformed();

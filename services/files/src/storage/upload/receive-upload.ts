@@ -15,6 +15,7 @@ import {
   type ClaimedIntent,
   claimIntent,
   deleteIntent,
+  endIntent,
   postponeIntent,
   renewLease,
 } from './upload-intent.store.ts';
@@ -67,7 +68,8 @@ async function receive(ctx: FilesContext, ticket: string, source: Readable, requ
   const body = new VerifiedBody(source, { limits, byteSize, checksum }, signal);
   try {
     await putWithDeadline(ctx, { key: objectKey(applicationId, id), body, signal });
-    return await commitUpload(ctx, intent, body, requestId, signal);
+    const upload = { ...intent, content: body, call: toCall(intent), end: (tx: typeof ctx.db) => endIntent(tx, id) };
+    return await commitUpload(ctx, upload, requestId, signal);
   } catch (err) {
     const reason = err instanceof DomainError ? err.reason : undefined;
     // Committed or not, the intent is gone or its lease expires: the sweeper removes what is left.
@@ -80,6 +82,10 @@ async function receive(ctx: FilesContext, ticket: string, source: Readable, requ
   } finally {
     release();
   }
+}
+
+function toCall({ idempotencyId: id, idempotencyFingerprint: fingerprint }: ClaimedIntent) {
+  return id && fingerprint ? { id, fingerprint } : undefined;
 }
 
 /**

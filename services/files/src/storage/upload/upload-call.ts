@@ -8,7 +8,7 @@ import type { VerifiedBody } from './verified-body.ts';
 
 /** Runs one call of the data path, and logs its outcome. */
 export async function runUploadCall<T extends object>(
-  { name, body, requestId, logger }: { name: 'upload' | 'avatar'; body: Readable; requestId: string; logger: Logger },
+  { name, body, requestId, logger }: { name: 'upload' | 'chunk' | 'avatar'; body: Readable; requestId: string; logger: Logger },
   run: () => Promise<T>,
   { facts = (stored) => stored, onEnd }: { facts?: (stored: T) => object; onEnd?: (outcome: string) => void } = {},
 ): Promise<T> {

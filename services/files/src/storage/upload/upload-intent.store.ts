@@ -2,6 +2,7 @@ import { type Insertable, type Kysely, sql } from 'kysely';
 import type { FileLimits } from '../../context.ts';
 import type { FilesDatabase, UploadIntentTable } from '../../db/schema.ts';
 import { afterMs, type Claim } from '../object-deletion/object-deletion.store.ts';
+import { usageLock } from './usage.store.ts';
 
 type Db = Kysely<FilesDatabase>;
 
@@ -76,10 +77,14 @@ export async function renewLease(db: Db, id: string, leaseMs: number): Promise<b
   return numAffectedRows > 0n;
 }
 
-/** Ends an upload to commit it. False when it was abandoned, and must not be committed. */
+/**
+ * Ends an upload to commit it, and locks the account's usage. False when it was abandoned, and must
+ * not be committed.
+ */
 export async function endIntent(tx: Db, id: string): Promise<boolean> {
-  const { numAffectedRows = 0n } = await sql`delete from upload_intent where id = ${id} and state = 'receiving'`.execute(tx);
-  return numAffectedRows > 0n;
+  const { rows } = await sql`
+    delete from upload_intent where id = ${id} and state = 'receiving' returning ${usageLock(sql`account_id`)}`.execute(tx);
+  return rows.length > 0;
 }
 
 /** Abandons an upload: the lease is free, and the sweeper removes what it stored. */

@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { FilesDatabase } from '../../db/schema.ts';
 
 export interface ApplicationUsage {
@@ -19,6 +19,27 @@ export async function selectUsages(
     from application_usage where account_id = ${accountId} and file_count > 0 ${isGiven}`.execute(db);
   return rows;
 }
+
+/** The usage of each application of an account, with what its unfinished resumable uploads reserve. */
+export async function selectCharges(db: Kysely<FilesDatabase>, accountId: string): Promise<ApplicationUsage[]> {
+  const { rows } = await sql<ApplicationUsage>`
+    select application_id as "applicationId", sum(file_count)::float8 as "fileCount", sum(charged_mib)::float8 as "chargedMib"
+    from (
+      select application_id, file_count, charged_mib from application_usage where account_id = ${accountId} and file_count > 0
+      union all
+      select application_id, 1, charged_mib from resumable_upload
+      where account_id = ${accountId} and state = 'open' and expires_at > now()
+    ) as charge group by application_id`.execute(db);
+  return rows;
+}
+
+/** Serialises the commits of an account's files, and its creations of resumable uploads. */
+export async function lockUsage(tx: Kysely<FilesDatabase>, accountId: string): Promise<void> {
+  await sql`select ${usageLock(sql`${accountId}::text`)}`.execute(tx);
+}
+
+export const usageLock = (accountId: RawBuilder<unknown>) =>
+  sql`pg_advisory_xact_lock(hashtextextended('usage/' || ${accountId}, 0))`;
 
 export async function addUsage(
   tx: Kysely<FilesDatabase>,

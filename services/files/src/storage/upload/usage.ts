@@ -1,7 +1,7 @@
 import { parseId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
-import { type ApplicationUsage, selectUsages } from './usage.store.ts';
+import { type ApplicationUsage, selectCharges, selectUsages } from './usage.store.ts';
 
 export const MIB = 1024 * 1024;
 
@@ -20,10 +20,13 @@ export async function getUsageOf(ctx: FilesContext, accountText: string, texts: 
   return selectUsages(ctx.db, accountId, texts.length > 0 ? ids : undefined);
 }
 
-/** The usage of an account as an upload counts it: without files of deleted applications. */
+/**
+ * The usage of an account as an upload counts it: with what unfinished uploads reserve, without
+ * files of deleted applications.
+ */
 export async function getStorageUsage(ctx: FilesContext, accountText: string, requestId: string): Promise<Usage> {
   const accountId = parseId(accountText);
-  const usages = accountId ? await selectUsages(ctx.db, accountId) : [];
+  const usages = accountId ? await selectCharges(ctx.db, accountId) : [];
   if (!accountId || usages.length === 0) return sumUsage([]);
   return sumUsage(usages, await findDeleted(ctx, { accountId, requestId, usages }));
 }

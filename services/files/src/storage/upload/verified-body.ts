@@ -8,7 +8,7 @@ import { errors } from '../../errors.ts';
 import { bytesReceived } from '../../files-metrics.ts';
 
 /** Bytes from which the media type is sniffed; as many as the library asks for. */
-const HEAD_BYTES = 4_100;
+export const HEAD_BYTES = 4_100;
 
 interface BodyExpectation {
   /** Sizes that a body must not exceed, and the errors that it fails with then. */
@@ -75,7 +75,7 @@ type Body = Readable & { readonly complete?: boolean };
  * ignore the signal. The memory of a request's chunk is released when the next one is read. Throws
  * the signal's reason; `upload_interrupted` where the stream broke off.
  */
-async function* readChunks(body: Body, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+export async function* readChunks(body: Body, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const options = { signal, close: ['end', 'close'], highWaterMark: 1, lowWaterMark: 1 };
   try {
     // A stream that ended or broke off before emits nothing more.

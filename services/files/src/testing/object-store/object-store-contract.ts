@@ -1,6 +1,6 @@
 import { newId } from '@latchkey/kit/validation/id';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ObjectStore, StoredObject } from '../../storage/object-store/object-store.ts';
+import { type Appended, LostBytesError, type ObjectStore, type StoredObject } from '../../storage/object-store/object-store.ts';
 import { BodyFailure, bodyOf, collect, newKey, someBytes } from './bodies.ts';
 
 const KIB = 1024;
@@ -43,6 +43,89 @@ export function describeObjectStore(name: string, open: () => Promise<StoreUnder
       await opened.sameStore.remove(key);
       expect(await store.read(key)).toBeUndefined();
       await expectNothing(key);
+    });
+
+    describe('an appended object', () => {
+      const NEW = { byteSize: 0, state: {} };
+      const writer = (isContested = false) => ({ writerId: newId(), isContested });
+      const append = (key: string, from: Appended, bytes: Uint8Array, isContested = false) =>
+        store.append(key, from, bodyOf(bytes), never, writer(isContested));
+      /** As a row has it. */
+      const recorded = (appended: Appended): Appended => JSON.parse(JSON.stringify(appended));
+      const removeAll = async (key: string, ...states: Appended[]) => {
+        const tails = states.flatMap(({ state: { tail } }) => (tail ? [`${key.split('/')[0]}/${tail}`] : []));
+        await store.remove(key, ...tails);
+      };
+
+      it.each([
+        [1, 2],
+        [5 * MIB, 5 * MIB],
+        [3 * MIB, 3 * MIB, 5 * MIB, 0, 7],
+        [11 * MIB, 1],
+      ])('has the bytes of each append: %i, %i, …', async (...sizes) => {
+        const key = newKey();
+        const bytes = someBytes(sizes.reduce((sum, size) => sum + size, 0));
+        const states: Appended[] = [NEW];
+        for (const size of sizes) {
+          const from = states.at(-1) as Appended;
+          states.push(recorded(await append(key, from, bytes.subarray(from.byteSize, from.byteSize + size))));
+        }
+        const whole = states.at(-1) as Appended;
+        expect(whole.byteSize).toBe(bytes.length);
+        await opened.sameStore.publish(key, whole);
+        // After a commit that failed.
+        await store.publish(key, whole);
+        expect(bytes.equals(await collect(await store.read(key)))).toBe(true);
+        await removeAll(key, ...states);
+        await expectNothing(key);
+      });
+
+      it('overwrites what was not recorded, and is not damaged by an earlier writer', async () => {
+        const key = newKey();
+        const bytes = someBytes(12 * MIB);
+        const first = await append(key, NEW, bytes.subarray(0, 6 * MIB));
+        const lost = await append(key, first, someBytes(6 * MIB));
+        const release = Promise.withResolvers<void>();
+        async function* late() {
+          await release.promise;
+          yield someBytes(6 * MIB);
+        }
+        const stale = opened.sameStore.append(key, first, late(), never, writer());
+        const whole = await append(key, first, bytes.subarray(6 * MIB), true);
+        release.resolve();
+        const ignored = await stale.catch(() => NEW);
+        await store.publish(key, whole);
+        expect(bytes.equals(await collect(await store.read(key)))).toBe(true);
+        await removeAll(key, first, lost, ignored, whole);
+        await expectNothing(key);
+      });
+
+      it('is rejected where its bytes are lost', async () => {
+        const key = newKey();
+        for (const size of [1, 6 * MIB]) {
+          const appended = await append(key, NEW, someBytes(size));
+          await removeAll(key, appended);
+          await expect(append(key, appended, someBytes(6 * MIB))).rejects.toThrow(LostBytesError);
+          await expect(store.publish(key, appended)).rejects.toThrow(LostBytesError);
+        }
+        await removeAll(key);
+        await expectNothing(key);
+      });
+
+      it('is listed as unfinished until it is published, and fails as its store does', async () => {
+        const key = newKey();
+        const appended = await append(key, NEW, someBytes(5 * MIB));
+        if (opened.leaveUnfinished) expect(await listOf(store, key)).toMatchObject([{ key, unfinished: true }]);
+        const controller = new AbortController();
+        async function* hanging() {
+          yield someBytes(1);
+          controller.abort(new Error('stopped'));
+          await new Promise(() => undefined);
+        }
+        await expect(store.append(key, appended, hanging(), controller.signal, writer())).rejects.toThrow('stopped');
+        await removeAll(key, appended);
+        await expectNothing(key);
+      });
     });
 
     it('takes chunks of every size, and reads any range, cut at the end of the object', async () => {

@@ -1,0 +1,203 @@
+import { createHash } from 'node:crypto';
+import { addAbortSignal, type Readable } from 'node:stream';
+import { commonErrors, DomainError } from '@latchkey/kit/errors/errors';
+import { releaseBytes } from '@latchkey/kit/http/write-chunk';
+import { newId, parseId } from '@latchkey/kit/validation/id';
+import type { FilesContext } from '../../context.ts';
+import { errors } from '../../errors.ts';
+import { uploads } from '../../files-metrics.ts';
+import { isDeleted } from '../application/deleted-application.store.ts';
+import { removeObjectsSoon } from '../object-deletion/object-deletion.ts';
+import { type Appended, LostBytesError, objectKey } from '../object-store/object-store.ts';
+import { commitUpload } from '../upload/commit-upload.ts';
+import { runUploadCall, toDomainError } from '../upload/upload-call.ts';
+import { lockUsage } from '../upload/usage.store.ts';
+import { HEAD_BYTES } from '../upload/verified-body.ts';
+import { ChunkBody } from './chunk-body.ts';
+import * as rows from './resumable-upload.store.ts';
+import { findUpload } from './resumable-upload.ts';
+
+/** Renewals of a claim within its length. */
+const RENEWALS = 3;
+
+/**
+ * Bytes after which those of a chunk are made durable and recorded. The end of a process loses less.
+ * A multiple of the parts of S3, whose rest is stored apart.
+ */
+const CHECKPOINT_BYTES = 10 * 1024 * 1024;
+
+export interface Chunk {
+  readonly accountId: string;
+  readonly uploadId: string;
+  readonly byteOffset: number;
+  /** Declared size in bytes. */
+  readonly byteSize: number | undefined;
+  readonly body: Readable;
+  readonly requestId: string;
+  readonly actor: string | undefined;
+}
+
+export type AppendUpload = (chunk: Chunk) => Promise<rows.ResumableUpload>;
+
+export function createAppendUpload(ctx: FilesContext): AppendUpload {
+  const { logger } = ctx;
+  return (chunk) => {
+    const { body, requestId, uploadId } = chunk;
+    return runUploadCall({ name: 'chunk', body, requestId, logger }, () => append(ctx, chunk), {
+      facts: ({ byteOffset, state }) => ({ uploadId, byteOffset, state }),
+    });
+  };
+}
+
+/**
+ * Appends a chunk to an upload at its offset. Bytes that arrive before the body fails stay. With the
+ * last byte the file is committed; an empty chunk repeats a commit that failed. Throws the errors of
+ * `AppendUploadResponse`.
+ */
+async function append(ctx: FilesContext, chunk: Chunk): Promise<rows.ResumableUpload> {
+  const { byteOffset, byteSize = 0, requestId } = chunk;
+  const [accountId, id] = [parseId(chunk.accountId), parseId(chunk.uploadId)];
+  if (!accountId || !id) throw errors.upload_not_found();
+  const upload = await rows.claimUpload(ctx.db, { accountId, id, byteOffset, claimId: newId() });
+  if (!upload) return rejectUnclaimed(ctx, accountId, id, chunk);
+  const body = new ChunkBody(chunk.body, upload.byteSize - byteOffset);
+  const { signal, release } = keepClaim(ctx, upload, body);
+  try {
+    if (byteOffset + byteSize > upload.byteSize) throw errors.chunk_too_long();
+    const whole = await store(ctx, upload, body, signal);
+    if (body.error) throw body.error;
+    return await finish(ctx, upload, whole, { ...chunk, requestId, signal });
+  } catch (err) {
+    signal.throwIfAborted();
+    if (!(err instanceof LostBytesError)) throw err;
+    ctx.logger.error({ err, uploadId: id }, 'the object store lost the bytes of an upload');
+    await end(ctx, upload);
+    throw errors.upload_expired();
+  } finally {
+    await release();
+  }
+}
+
+/** The response to a chunk that could not be claimed: a finished upload has nothing to append. */
+async function rejectUnclaimed(
+  ctx: FilesContext,
+  accountId: string,
+  id: string,
+  { byteOffset, byteSize }: Chunk,
+): Promise<rows.ResumableUpload> {
+  const upload = await findUpload(ctx, accountId, id);
+  if (upload.byteOffset !== byteOffset) throw errors.offset_mismatch();
+  if (upload.state !== 'stored') throw errors.upload_locked();
+  if (byteSize !== 0) throw errors.chunk_too_long();
+  return upload;
+}
+
+/**
+ * Renews the claim until it is released, and stops the body at its deadline. The signal aborts when
+ * the claim is lost: with `application_not_found`, `upload_expired` or `upload_interrupted`.
+ */
+function keepClaim({ db, limits, logger }: FilesContext, upload: rows.ClaimedUpload, body: ChunkBody) {
+  const { id, accountId, applicationId } = upload;
+  const lost = new AbortController();
+  const renew = async () => {
+    if (await rows.renewClaim(db, upload)) return;
+    const now = await rows.selectUpload(db, accountId, id);
+    const isOpen = now?.state === 'open' || now?.state === 'stored';
+    const ended = (await isDeleted(db, applicationId)) ? errors.application_not_found() : errors.upload_expired();
+    lost.abort(isOpen ? errors.upload_interrupted() : ended);
+    body.stop(lost.signal.reason);
+  };
+  const deadline = setTimeout(() => body.stop(errors.upload_timeout()), limits.uploadDeadlineMs);
+  const renewal = setInterval(() => {
+    renew().catch((err: unknown) => logger.warn({ err, uploadId: id }, 'upload claim not renewed'));
+  }, rows.CLAIM_MS / RENEWALS);
+  const release = async () => {
+    clearTimeout(deadline);
+    clearInterval(renewal);
+    await rows.releaseClaim(db, upload).catch((err: unknown) => logger.warn({ err, uploadId: id }, 'upload claim not released'));
+  };
+  return { signal: lost.signal, release };
+}
+
+/** Stores a body piece by piece, each of which is recorded once it is durable. */
+async function store(ctx: FilesContext, upload: rows.ClaimedUpload, body: ChunkBody, signal: AbortSignal): Promise<Appended> {
+  const key = objectKey(upload.applicationId, upload.id);
+  let stored: Appended = { byteSize: upload.byteOffset, state: upload.storeState };
+  const options = { writerId: upload.claimId, isContested: upload.isContested };
+  // An empty chunk: the bytes may be an object by now.
+  if (upload.byteOffset === upload.byteSize) return stored;
+  while (!body.isEnded) {
+    const piece = body.take(CHECKPOINT_BYTES - (stored.byteSize % CHECKPOINT_BYTES));
+    const appended = await ctx.store.append(key, stored, piece, signal, options).catch((err: unknown) => {
+      signal.throwIfAborted();
+      if (err instanceof LostBytesError) throw err;
+      ctx.logger.error({ err, key }, 'chunk not stored');
+      throw commonErrors.dependency_unavailable();
+    });
+    options.isContested = false;
+    if (appended.byteSize > stored.byteSize && !(await rows.recordAppended(ctx.db, upload, appended)))
+      throw errors.upload_interrupted();
+    stored = appended;
+  }
+  return stored;
+}
+
+/** Commits the file if all its bytes are stored, and returns the upload. */
+async function finish(
+  ctx: FilesContext,
+  upload: rows.ClaimedUpload,
+  whole: Appended,
+  { requestId, actor, signal }: Chunk & { readonly signal: AbortSignal },
+): Promise<rows.ResumableUpload> {
+  const { id, accountId, applicationId, byteSize, expectedChecksum } = upload;
+  if (whole.byteSize < byteSize) return findUpload(ctx, accountId, id);
+  const key = objectKey(applicationId, id);
+  try {
+    const content = await publish(ctx, key, whole, signal);
+    if (expectedChecksum?.equals(content.checksum) === false) throw errors.upload_checksum_mismatch();
+    const endUpload = async (tx: typeof ctx.db) => {
+      // Before the row, as a creation holds the lock while it changes rows.
+      await lockUsage(tx, accountId);
+      return rows.finishUpload(tx, upload, content.checksum);
+    };
+    await commitUpload(ctx, { ...upload, actor, content, end: endUpload }, requestId, signal);
+    uploads.add(1, 'stored');
+  } catch (err) {
+    const known = toDomainError(err);
+    uploads.add(1, known?.reason ?? 'internal');
+    // Others may pass: the bytes stay, and the commit is repeated.
+    if (known && known.httpStatus < 500) await end(ctx, upload);
+    throw err;
+  }
+  return findUpload(ctx, accountId, id);
+}
+
+/** Makes an object of the bytes, and reads it back: no digest outlives a process (ADR 22). */
+async function publish({ store, logger }: FilesContext, key: string, whole: Appended, signal: AbortSignal) {
+  try {
+    await store.publish(key, whole);
+    const body = await store.read(key);
+    if (!body) throw new LostBytesError();
+    const sha256 = createHash('sha256');
+    const head: Buffer[] = [];
+    let byteSize = 0;
+    for await (const chunk of addAbortSignal(signal, body) as AsyncIterable<Buffer>) {
+      if (byteSize < HEAD_BYTES) head.push(Buffer.from(chunk.subarray(0, HEAD_BYTES)));
+      byteSize += chunk.byteLength;
+      sha256.update(chunk);
+      releaseBytes(chunk);
+    }
+    if (byteSize !== whole.byteSize) throw new LostBytesError();
+    return { byteSize, checksum: sha256.digest(), head: Buffer.concat(head).subarray(0, HEAD_BYTES) };
+  } catch (err) {
+    signal.throwIfAborted();
+    if (err instanceof LostBytesError || err instanceof DomainError) throw err;
+    logger.error({ err, key }, 'upload not published');
+    throw commonErrors.dependency_unavailable();
+  }
+}
+
+/** Ends an upload that cannot succeed, and removes what it stored. */
+async function end(ctx: FilesContext, upload: rows.ClaimedUpload): Promise<void> {
+  await removeObjectsSoon(ctx, await rows.endUploads(ctx.db, { claim: upload }));
+}

@@ -1,0 +1,61 @@
+import { addCommitProof, runTransaction } from '@latchkey/audit/transaction';
+import { newId } from '@latchkey/kit/validation/id';
+import { hasLength } from '@latchkey/kit/validation/text';
+import type { FilesContext } from '../../context.ts';
+import { errors } from '../../errors.ts';
+import { isDeleted } from '../application/deleted-application.store.ts';
+import { parseRef, readOwned } from '../application/owned-application.ts';
+import { isNameTaken, lockRenames } from '../file/file.store.ts';
+import { parseFileName } from '../file/file.ts';
+import { checkDescription, type UploadDescription } from '../upload/begin-upload.ts';
+import { lockUsage, selectCharges } from '../upload/usage.store.ts';
+import { chargeMib, checkFits, findDeleted, sumUsage } from '../upload/usage.ts';
+import { endUploads, insertUpload, type ResumableUpload, selectUnfinished } from './resumable-upload.store.ts';
+
+/** Unfinished uploads of an account. */
+const UNFINISHED_MAX = 4;
+const METADATA_LENGTH_MAX = 4_096;
+
+/**
+ * Creates a resumable upload, which reserves its name, its storage and one file until it ends. Makes
+ * the checks of `beginUpload` in the same order, then throws `too_many_uploads`.
+ */
+export async function createUpload(
+  ctx: FilesContext,
+  given: UploadDescription & { readonly byteSize: number; readonly metadata: string },
+): Promise<ResumableUpload> {
+  const displayName = parseFileName(given.fileName);
+  checkDescription(given);
+  if (!hasLength(given.metadata, 0, METADATA_LENGTH_MAX)) throw errors.upload_malformed();
+  const ref = parseRef(given);
+  const { accountId, applicationId, requestId } = ref;
+  const { byteSize, expectedChecksum } = given;
+  const { byteSizeMax } = ctx.limits;
+  const byteSizeMin = Math.min(byteSize, byteSizeMax);
+  const usages = await readOwned(ctx.findOwned, ref, () => selectCharges(ctx.db, accountId));
+  const deleted = await findDeleted(ctx, { accountId, requestId, usages }, byteSizeMin);
+  return runTransaction(ctx.db, async (tx) => {
+    // Other creations and commits of the account wait, and renames of the application.
+    await lockUsage(tx, accountId);
+    await lockRenames(tx, applicationId);
+    await endUploads(tx, { accountId, expired: true });
+    if (await isDeleted(tx, applicationId)) throw errors.application_not_found();
+    if (await isNameTaken(tx, applicationId, displayName)) throw errors.file_name_taken();
+    if (byteSize === 0) throw errors.file_empty();
+    checkFits(ctx.limits, sumUsage(await selectCharges(tx, accountId), deleted), byteSizeMin);
+    if (byteSize > byteSizeMax) throw errors.file_too_large();
+    if ((await selectUnfinished(tx, accountId)).length >= UNFINISHED_MAX) throw errors.too_many_uploads();
+    const { xid, ...upload } = await insertUpload(tx, {
+      id: newId(),
+      accountId,
+      applicationId,
+      displayName,
+      byteSize,
+      chargedMib: chargeMib(byteSize),
+      metadata: given.metadata,
+      expectedChecksum: expectedChecksum ? Buffer.from(expectedChecksum) : null,
+    });
+    addCommitProof(tx, { table: 'resumable_upload', id: upload.id, xid });
+    return upload;
+  });
+}

@@ -1,0 +1,199 @@
+import { type Kysely, type RawBuilder, sql } from 'kysely';
+import type { FilesDatabase } from '../../db/schema.ts';
+import { afterMs } from '../object-deletion/object-deletion.store.ts';
+import type { Appended } from '../object-store/object-store.ts';
+
+type Db = Kysely<FilesDatabase>;
+
+/** Time until an upload expires after its last chunk, and that its end is remembered. */
+const LIFETIME_MS = 24 * 3_600_000;
+
+/** Length of a claim, which its process renews. */
+export const CLAIM_MS = 3_000;
+
+/** Time in which a process that lost its claim may still store something. */
+const LOST_CLAIM_MS = 60_000;
+
+export interface ResumableUpload {
+  readonly id: string;
+  readonly accountId: string;
+  readonly applicationId: string;
+  readonly displayName: string;
+  readonly byteSize: number;
+  readonly byteOffset: number;
+  readonly expectedChecksum: Buffer | null;
+  /** Text of its creator. */
+  readonly metadata: string;
+  readonly state: 'open' | 'stored' | 'ended';
+  readonly checksum: Buffer | null;
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+  readonly isExpired: boolean;
+}
+
+export interface ClaimedUpload extends ResumableUpload {
+  readonly claimId: string;
+  readonly storeState: Appended['state'];
+  /** An earlier claim was not released: its process may still be writing. */
+  readonly isContested: boolean;
+}
+
+const COLUMNS = sql`
+  upload.id, account_id as "accountId", application_id as "applicationId", display_name as "displayName",
+  byte_size::float8 as "byteSize", byte_offset::float8 as "byteOffset", expected_checksum as "expectedChecksum", metadata,
+  state, checksum, created_at as "createdAt", expires_at as "expiresAt", expires_at <= now() as "isExpired"`;
+
+const IS_UNFINISHED = sql`state = 'open' and expires_at > now()`;
+
+/** Returns the upload and the id of the transaction. */
+export async function insertUpload(
+  tx: Db,
+  upload: Pick<ResumableUpload, 'id' | 'accountId' | 'applicationId' | 'displayName' | 'byteSize' | 'expectedChecksum'> &
+    Pick<ResumableUpload, 'metadata'> & { readonly chargedMib: number },
+): Promise<ResumableUpload & { readonly xid: string }> {
+  const { id, accountId, applicationId, displayName, byteSize, chargedMib, expectedChecksum, metadata } = upload;
+  const { rows } = await sql<ResumableUpload & { readonly xid: string }>`
+    insert into resumable_upload as upload
+      (id, account_id, application_id, display_name, byte_size, charged_mib, expected_checksum, metadata, expires_at)
+    values (${id}, ${accountId}, ${applicationId}, ${displayName}, ${byteSize}, ${chargedMib}, ${expectedChecksum}, ${metadata},
+      ${afterMs(LIFETIME_MS)})
+    returning ${COLUMNS}, pg_current_xact_id()::text as xid`.execute(tx);
+  return rows[0] as ResumableUpload & { readonly xid: string };
+}
+
+export async function selectUpload(db: Db, accountId: string, id: string): Promise<ResumableUpload | undefined> {
+  const { rows } = await sql<ResumableUpload>`
+    select ${COLUMNS} from resumable_upload as upload where id = ${id} and account_id = ${accountId}`.execute(db);
+  return rows[0];
+}
+
+export async function selectUnfinished(db: Db, accountId: string): Promise<ResumableUpload[]> {
+  const { rows } = await sql<ResumableUpload>`
+    select ${COLUMNS} from resumable_upload as upload
+    where account_id = ${accountId} and ${IS_UNFINISHED} order by created_at, id`.execute(db);
+  return rows;
+}
+
+/** True if an unfinished upload has reserved the name. */
+export async function isNameReserved(db: Db, applicationId: string, displayName: string): Promise<boolean> {
+  const { rows } = await sql`
+    select from resumable_upload
+    where application_id = ${applicationId} and display_name = ${displayName} and ${IS_UNFINISHED}`.execute(db);
+  return rows.length > 0;
+}
+
+/**
+ * Claims an upload for a chunk at its offset, if no other claim is valid. The object of a claim that
+ * was not released is removed.
+ */
+export async function claimUpload(
+  db: Db,
+  { accountId, id, byteOffset, claimId }: Record<'accountId' | 'id' | 'claimId', string> & { readonly byteOffset: number },
+): Promise<ClaimedUpload | undefined> {
+  const { rows } = await sql<ClaimedUpload>`
+    with old as (
+      select id as old_id, application_id as owner_id, claim_id as old_claim, store_state->>'tail' as tail from resumable_upload
+      where id = ${id} and account_id = ${accountId} and ${IS_UNFINISHED} and byte_offset = ${byteOffset}
+        and (claim_id is null or lease_until < now()) for update
+    ), left_over as (
+      insert into object_deletion (object_key, due_at) select owner_id || '/' || old_claim, ${afterMs(LOST_CLAIM_MS)}
+      from old where old_claim is not null and old_claim::text is distinct from tail on conflict do nothing
+    )
+    update resumable_upload as upload
+    set claim_id = ${claimId}, lease_until = ${afterMs(CLAIM_MS)}, expires_at = ${afterMs(LIFETIME_MS)}
+    from old where id = old_id
+    returning ${COLUMNS}, claim_id as "claimId", store_state as "storeState", old_claim is not null as "isContested"`.execute(db);
+  return rows[0];
+}
+
+type Claim = Pick<ClaimedUpload, 'id' | 'claimId'>;
+
+const isClaimed = ({ id, claimId }: Claim) => sql`id = ${id} and claim_id = ${claimId} and state = 'open'`;
+
+/** False when the claim was lost. */
+export async function renewClaim(db: Db, claim: Claim): Promise<boolean> {
+  const { numAffectedRows = 0n } = await sql`
+    update resumable_upload set lease_until = ${afterMs(CLAIM_MS)} where ${isClaimed(claim)}`.execute(db);
+  return numAffectedRows > 0n;
+}
+
+/** Records durable bytes; undefined when the claim was lost. The tail that they replace is removed. */
+export async function recordAppended(db: Db, claim: Claim, { byteSize, state }: Appended): Promise<ResumableUpload | undefined> {
+  const { rows } = await sql<ResumableUpload>`
+    with old as (
+      select id as old_id, application_id as owner_id, store_state->>'tail' as tail from resumable_upload
+      where ${isClaimed(claim)} for update
+    ), replaced as (
+      insert into object_deletion (object_key) select owner_id || '/' || tail
+      from old where tail is distinct from ${state.tail ?? null} and tail is not null on conflict do nothing
+    )
+    update resumable_upload as upload set byte_offset = ${byteSize}, store_state = ${JSON.stringify(state)},
+      lease_until = ${afterMs(CLAIM_MS)}, expires_at = ${afterMs(LIFETIME_MS)}
+    from old where id = old_id returning ${COLUMNS}`.execute(db);
+  return rows[0];
+}
+
+export async function releaseClaim(db: Db, claim: Claim): Promise<void> {
+  await sql`update resumable_upload set claim_id = null where ${isClaimed(claim)}`.execute(db);
+}
+
+/** Ends an upload whose file is stored; false when the claim was lost. Its tail is removed. */
+export async function finishUpload(tx: Db, claim: Claim, checksum: Buffer): Promise<boolean> {
+  const { rows } = await sql`
+    with finished as (
+      update resumable_upload set state = 'stored', checksum = ${checksum}, claim_id = null, expires_at = ${afterMs(LIFETIME_MS)}
+      where ${isClaimed(claim)} returning application_id, store_state->>'tail' as tail
+    ), replaced as (
+      insert into object_deletion (object_key) select application_id || '/' || tail from finished where tail is not null
+      on conflict do nothing
+    )
+    select from finished`.execute(tx);
+  return rows.length > 0;
+}
+
+/** Which open uploads to end. */
+type Which =
+  | { readonly accountId: string; readonly id: string }
+  | { readonly accountId: string; readonly expired: true }
+  | { readonly applicationId: string }
+  | { readonly claim: Claim }
+  | { readonly expiredMax: number };
+
+/**
+ * Ends uploads, and schedules the removal of their objects: later where a process may still write.
+ * Returns the keys that can be removed now.
+ */
+export async function endUploads(db: Db, which: Which): Promise<string[]> {
+  const { rows } = await sql<{ key: string; isClaimed: boolean }>`
+    with ended as (
+      update resumable_upload set state = 'ended', expires_at = ${afterMs(LIFETIME_MS)} where ${toCondition(which)} and state = 'open'
+      returning application_id, id::text, claim_id::text, store_state->>'tail' as tail
+    ), keys as (
+      select distinct application_id || '/' || object_id as key, ${'claim' in which ? sql`false` : sql`claim_id is not null`} as claimed
+      from ended, unnest(array[id, claim_id, tail]) as object_id where object_id is not null
+    ), scheduled as (
+      insert into object_deletion (object_key, due_at)
+      select key, case when claimed then ${afterMs(LOST_CLAIM_MS)} else now() end from keys on conflict do nothing
+    )
+    select key, claimed as "isClaimed" from keys`.execute(db);
+  return rows.filter((row) => !row.isClaimed).map(({ key }) => key);
+}
+
+function toCondition(which: Which): RawBuilder<unknown> {
+  if ('claim' in which) return isClaimed(which.claim);
+  if ('applicationId' in which) return sql`application_id = ${which.applicationId}`;
+  if ('id' in which) return sql`id = ${which.id} and account_id = ${which.accountId} and expires_at > now()`;
+  if ('accountId' in which) return sql`account_id = ${which.accountId} and expires_at <= now()`;
+  return sql`id = any(array(
+    select id from resumable_upload where state = 'open' and expires_at <= now()
+    order by expires_at limit ${which.expiredMax} for update skip locked))`;
+}
+
+/** Forgets uploads that are stored or ended, a day later; returns how many. */
+export async function deleteForgotten(db: Db, limit: number): Promise<number> {
+  const { numAffectedRows = 0n } = await sql`
+    delete from resumable_upload where id = any(array(
+      select id from resumable_upload where state <> 'open' and expires_at <= now()
+      order by expires_at limit ${limit} for update skip locked))`.execute(db);
+  return Number(numAffectedRows);
+}

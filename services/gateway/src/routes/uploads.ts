@@ -1,0 +1,294 @@
+import type { IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { fromConnectError } from '@latchkey/kit/errors/errors';
+import { AppendUploadResponseSchema, type Upload, UploadService } from '@latchkey/proto/latchkey/files/v1/upload_pb';
+import type { FastifyReply } from 'fastify';
+import { z } from 'zod';
+import type { Principal } from '../authentication/credential.ts';
+import { isStateChanging } from '../authentication/csrf.ts';
+import { errors } from '../errors.ts';
+import { announcedByteSize, bytesTypeUnsupported, CHUNK_MEDIA_TYPE, sendContinue } from '../http/request-body.ts';
+import { currentRequest, formatRequestActor } from '../request-context.ts';
+import { resolveApplication } from '../routing/application.ts';
+import { defineRoute, type RouteContext } from '../routing/route.ts';
+import { applicationId, checksum, fileName, idOf, idText, timestamp, toIso } from '../routing/schemas.ts';
+
+const URL = '/api/v1/panel/uploads';
+const VERSION = '1.0.0';
+const TUS = { 'tus-resumable': VERSION, 'tus-version': VERSION };
+const EXTENSIONS = 'creation,creation-with-upload,expiration,termination';
+const METADATA_LENGTH_MAX = 4_096;
+
+/** Throws `tus_version_unsupported`. Requests that only read may come without the protocol. */
+function checkVersion({ method, headers: { 'tus-resumable': version } }: IncomingMessage): void {
+  if (version !== VERSION && (version !== undefined || isStateChanging(method))) throw errors.tus_version_unsupported();
+}
+
+const COUNT_RULE = 'must be a whole number of bytes';
+const byteCount = (description: string, example: string) =>
+  z
+    .string()
+    .regex(/^\d{1,15}$/, COUNT_RULE)
+    .transform(Number)
+    .meta({ type: 'integer', minimum: 0, description, examples: [example] });
+
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/i, 'must be a SHA-256 in hex');
+const metadataValues = z.object({ applicationId: idText, fileName, sha256: sha256.optional() });
+const METADATA_RULE = `must be keys with values in Base64, up to ${METADATA_LENGTH_MAX} characters`;
+
+/** The values of `Upload-Metadata` that the service reads; other keys are only stored. */
+const metadata = z
+  .string()
+  .transform((text, ctx) => {
+    const values = parseMetadata(text);
+    const parsed = metadataValues.safeParse(values);
+    if (values && parsed.success) return { ...parsed.data, text };
+    const [issue] = values ? (parsed.error?.issues ?? []) : [];
+    const message = issue ? `needs a valid ${issue.path.join('.')}` : METADATA_RULE;
+    ctx.issues.push({ code: 'custom', message, input: text });
+    return z.NEVER;
+  })
+  .meta({
+    description:
+      'Pairs of a key and a value in Base64: `applicationId`, `fileName`, and `sha256` (of the whole file, in hex) where the bytes must have it.',
+    examples: [`applicationId ${toBase64('019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15')},fileName ${toBase64('setup-1.2.exe')}`],
+  });
+
+function toBase64(text: string): string {
+  return Buffer.from(text).toString('base64');
+}
+
+function parseMetadata(text: string): Record<string, string> | undefined {
+  if (text.length > METADATA_LENGTH_MAX) return undefined;
+  const pairs = text.split(',').map((pair) => /^ *([^\s,]+)(?: +([A-Za-z0-9+/]*={0,2}))? *$/.exec(pair));
+  const values = new Map(pairs.map((match) => [match?.[1] ?? '', Buffer.from(match?.[2] ?? '', 'base64').toString()]));
+  return pairs.every(Boolean) && values.size === pairs.length ? Object.fromEntries(values) : undefined;
+}
+
+const upload = z
+  .object({
+    id: idOf('file', 'Upload id, which the file will have too.'),
+    applicationId,
+    fileName,
+    byteSize: z.int().meta({ description: 'Size of the whole file.', examples: [157_286_400] }),
+    byteOffset: z.int().meta({ description: 'Bytes that are stored.', examples: [10_485_760] }),
+    sha256: checksum.nullable().meta({ description: 'SHA-256 that the whole file must have.' }),
+    isFinished: z.boolean().meta({ description: 'True once the file can be listed and downloaded.' }),
+    createdAt: timestamp,
+    expiresAt: timestamp,
+  })
+  .meta({ id: 'Upload' });
+
+const params = z.object({ id: idOf('file', 'Id of the upload, from `createUpload`.') });
+
+const tusHeaders = z.object({
+  'tus-resumable': z
+    .string()
+    .optional()
+    .meta({ description: 'Version of the tus protocol.', examples: [VERSION] }),
+});
+
+const OFFSET_HEADERS = {
+  'Upload-Offset': 'Bytes that are stored.',
+  'Upload-Expires': 'When the upload expires: 24 hours after its last chunk.',
+  'X-File-Id': 'Id of the file, once it is stored.',
+  'X-File-Checksum': 'SHA-256 of the file in hex, once it is stored.',
+};
+
+export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
+  const { uploads, files } = clients;
+  const { method } = UploadService;
+  const tus = { headersAlways: TUS, checkHead: checkVersion };
+
+  /** The upload of a path, whose application the principal may use. */
+  async function find({ principal, params: { id: uploadId } }: { principal: Principal; params: { id: string } }) {
+    const { accountId } = principal;
+    const found = (await uploads.getUpload({ accountId, uploadId })).upload as Upload;
+    await resolveApplication(clients, principal, found.applicationId);
+    return found;
+  }
+
+  async function append(
+    { id, byteOffset }: { readonly id: string; readonly byteOffset: number },
+    { principal, clientIp, reply }: { principal: Principal; clientIp: string; reply: FastifyReply },
+    body: Readable,
+    byteSize: number | undefined,
+  ): Promise<Upload> {
+    sendContinue(reply.raw);
+    const appended = await filesData.appendUpload({
+      accountId: principal.accountId,
+      uploadId: id,
+      byteOffset,
+      byteSize,
+      body,
+      requestId: reply.request.id,
+      actor: formatRequestActor({ principal, clientIp }),
+    });
+    return appended.upload as Upload;
+  }
+
+  return [
+    defineRoute(`OPTIONS ${URL}`, 'public', {
+      operationId: 'describeUploads',
+      summary: 'Describe the tus protocol of this service',
+      headersAlways: TUS,
+      successStatus: 204,
+      successHeaders: {
+        'Tus-Version': 'Versions of the protocol.',
+        'Tus-Extension': 'Its extensions that are supported.',
+        'Tus-Max-Size': 'Largest file in bytes.',
+      },
+      message: '',
+      handle: async ({ reply }) => {
+        const { fileSizeMibMax } = await files.getStorageUsage({ accountId: '' });
+        reply.headers({ 'tus-extension': EXTENSIONS, 'tus-max-size': String(fileSizeMibMax * 1024n * 1024n) });
+      },
+    }),
+    defineRoute(`POST ${URL}`, 'files:upload', {
+      ...tus,
+      operationId: 'createUpload',
+      summary: 'Create a resumable upload',
+      description: [
+        'tus 1.0.0. Makes the checks of `uploadFile`, and reserves the name, the storage and one file until the upload expires, 24 hours after its last chunk.',
+        'The body may be the first chunk. An account has at most 4 unfinished uploads.',
+      ].join(' '),
+      limit: { limit: limits.uploads, per: 'account' },
+      bytesBody: 'chunk',
+      isBodyOptional: true,
+      headers: tusHeaders.extend({
+        'upload-length': byteCount('Size of the whole file in bytes.', '17'),
+        'upload-metadata': metadata,
+      }),
+      data: upload,
+      successStatus: 201,
+      successHeaders: { Location: 'Path of the upload.', ...OFFSET_HEADERS },
+      failures: [
+        'tus_version_unsupported',
+        'application_not_found',
+        'application_forbidden',
+        method.createUpload,
+        AppendUploadResponseSchema,
+      ],
+      message: 'Upload created.',
+      handle: async (request) => {
+        const { principal, headers, raw, reply } = request;
+        const { fileName, sha256 = '', text, ...given } = headers['upload-metadata'];
+        const application = await resolveApplication(clients, principal, given.applicationId);
+        const description = { fileName, byteSize: BigInt(headers['upload-length']), metadata: text };
+        const expectedChecksum = new Uint8Array(Buffer.from(sha256, 'hex'));
+        const created = (await uploads.createUpload({ ...application, ...description, expectedChecksum })).upload as Upload;
+        reply.header('location', `${URL}/${created.id}`);
+        const byteSize = announcedByteSize(raw);
+        const ref = { principal, params: { id: created.id } };
+        // A repeated request may come after other chunks.
+        if (currentRequest()?.isReplayed || byteSize === 0) return describe(reply, await find(ref));
+        const appended = append({ id: created.id, byteOffset: 0 }, request, raw, byteSize).catch((err: unknown) => {
+          // The client learns of a part of its body by the offset, and continues there.
+          if ((fromConnectError(err)?.httpStatus ?? 500) < 500 && fromConnectError(err)?.kind !== 'timeout') throw err;
+          return find(ref);
+        });
+        return describe(reply, await appended);
+      },
+    }),
+    defineRoute(`GET ${URL}`, 'files:upload', {
+      ...tus,
+      operationId: 'listUploads',
+      summary: 'List the unfinished uploads',
+      description: 'Oldest first. A restricted key gets those of its applications.',
+      data: z.array(upload),
+      failures: ['tus_version_unsupported'],
+      message: 'Successfully fetched uploads.',
+      handle: async ({ principal }) => {
+        const found = await uploads.listUploads({ accountId: principal.accountId });
+        const isAllowed = ({ applicationId }: Upload) => principal.allApplications || principal.applicationIds.has(applicationId);
+        return found.uploads.filter(isAllowed).map(toRecord);
+      },
+    }),
+    defineRoute(`GET ${URL}/:id`, 'files:upload', {
+      ...tus,
+      operationId: 'getUpload',
+      summary: 'Get an upload',
+      description: '`HEAD` is the request of tus. A finished upload is remembered for 24 hours.',
+      params,
+      data: upload,
+      successHeaders: { 'Upload-Length': 'Size of the whole file in bytes.', ...OFFSET_HEADERS },
+      failures: [method.getUpload, AppendUploadResponseSchema, 'application_forbidden', 'tus_version_unsupported'],
+      message: 'Successfully fetched upload.',
+      handle: async (request) => {
+        const found = await find(request);
+        const { id, byteSize, byteOffset, metadata } = found;
+        request.reply.headers({ 'upload-length': String(byteSize), ...(metadata && { 'upload-metadata': metadata }) });
+        // The bytes are there, and the commit failed, or its process ended.
+        const isReceived = byteOffset === byteSize && found.checksum.byteLength === 0;
+        if (!isReceived) return describe(request.reply, found);
+        return describe(request.reply, await append({ id, byteOffset: Number(byteOffset) }, request, Readable.from([]), 0));
+      },
+    }),
+    defineRoute(`PATCH ${URL}/:id`, 'files:upload', {
+      ...tus,
+      operationId: 'appendUpload',
+      summary: 'Append a chunk to an upload',
+      description: [
+        'tus 1.0.0. Bytes that arrive before a failure stay: `HEAD` says where to continue. One chunk at a time for each upload.',
+        'The last chunk succeeds once the file is stored; bytes with another SHA-256 than announced are removed.',
+      ].join(' '),
+      bytesBody: 'chunk',
+      params,
+      headers: tusHeaders.extend({ 'upload-offset': byteCount('Bytes that are stored already.', '0') }),
+      successStatus: 204,
+      successHeaders: OFFSET_HEADERS,
+      failures: [method.getUpload, AppendUploadResponseSchema, 'application_forbidden', 'tus_version_unsupported'],
+      message: '',
+      handle: async (request) => {
+        const { raw, reply, headers } = request;
+        if (raw.headers['content-type'] === undefined) throw bytesTypeUnsupported(CHUNK_MEDIA_TYPE);
+        const { id } = await find(request);
+        const byteOffset = headers['upload-offset'];
+        describe(reply, await append({ id, byteOffset }, request, raw, announcedByteSize(raw)));
+      },
+    }),
+    defineRoute(`DELETE ${URL}/:id`, 'files:upload', {
+      ...tus,
+      operationId: 'endUpload',
+      summary: 'End an unfinished upload',
+      description: 'Removes what it stored, and frees what it reserved. A finished one keeps its file.',
+      params,
+      successStatus: 204,
+      failures: [method.endUpload, 'application_forbidden', 'tus_version_unsupported'],
+      message: '',
+      handle: async (request) => {
+        const { accountId, allApplications } = request.principal;
+        await find(request).catch((err: unknown) => {
+          // Repeated with its idempotency key, the end of an upload that has ended succeeds.
+          if (fromConnectError(err)?.reason !== 'upload_expired' || !allApplications) throw err;
+        });
+        await uploads.endUpload({ accountId, uploadId: request.params.id });
+      },
+    }),
+  ];
+}
+
+/** Sets the headers of tus for an upload, and returns its record. */
+function describe(reply: FastifyReply, found: Upload) {
+  reply.headers({
+    'upload-offset': String(found.byteOffset),
+    'upload-expires': timestampDate(found.expiresAt as NonNullable<Upload['expiresAt']>).toUTCString(),
+  });
+  if (found.checksum.byteLength > 0)
+    reply.headers({ 'x-file-id': found.id, 'x-file-checksum': Buffer.from(found.checksum).toString('hex') });
+  return toRecord(found);
+}
+
+function toRecord(found: Upload): z.input<typeof upload> {
+  const { id, applicationId, fileName, byteSize, byteOffset, expectedChecksum } = found;
+  return {
+    ...{ id, applicationId, fileName },
+    byteSize: Number(byteSize),
+    byteOffset: Number(byteOffset),
+    sha256: expectedChecksum.byteLength > 0 ? Buffer.from(expectedChecksum).toString('hex') : null,
+    isFinished: found.checksum.byteLength > 0,
+    createdAt: toIso(found.createdAt),
+    expiresAt: toIso(found.expiresAt),
+  };
+}
