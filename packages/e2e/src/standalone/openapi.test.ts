@@ -54,7 +54,9 @@ describe('the OpenAPI document', () => {
 
   it('describes every route, each with its credentials and scope, and no other', () => {
     const expected = [...KEY_ROUTES, ...SESSION_ROUTES].map((route) => template(nameOf(route)));
-    expect(new Set(operations.keys())).toEqual(new Set([...expected, ...OPEN_ROUTES, METHODS, TUS, ...OIDC_ROUTES, ...FEEDS, STREAM]));
+    expect(new Set(operations.keys())).toEqual(
+      new Set([...expected, ...OPEN_ROUTES, METHODS, TUS, ...OIDC_ROUTES, ...FEEDS, STREAM]),
+    );
     for (const route of [...KEY_ROUTES, ...SESSION_ROUTES]) {
       const operation = operations.get(template(nameOf(route)));
       const session = route.method === 'GET' ? { session: [] } : { session: [], csrf: [] };
