@@ -6,12 +6,13 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { eventually } from '@latchkey/testkit/eventually';
 import { withClient } from '@latchkey/testkit/postgres/with-client';
+import { programEnv } from '@latchkey/testkit/program-env';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { ROOT } from './compose/compose-file.ts';
 
 /** Runs a step of a deployment with these settings and no others. */
 async function runStep(name: string, env: Record<string, string>) {
-  const child = spawn(process.execPath, [`deploy/setup/${name}.ts`], { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [`deploy/setup/${name}.ts`], { cwd: ROOT, env: { ...programEnv(), ...env } });
   const [[code], output, errors] = await Promise.all([once(child, 'exit'), text(child.stdout), text(child.stderr)]);
   return { code, output, errors };
 }

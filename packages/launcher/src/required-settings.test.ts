@@ -4,6 +4,7 @@ import { readAvatarWorkerConfig, readFilesProcessConfig } from '@latchkey/files/
 import { readGatewayProcessConfig } from '@latchkey/gateway/config';
 import { readIdentityProcessConfig } from '@latchkey/identity/config';
 import { readRealtimeProcessConfig } from '@latchkey/realtime/config';
+import { programEnv } from '@latchkey/testkit/program-env';
 import { testRedis } from '@latchkey/testkit/redis/redis';
 import { expect, it } from 'vitest';
 import { ROOT } from './program.ts';
@@ -18,7 +19,8 @@ const avatarWorker = { ...common, DATABASE_URL: stored.DATABASE_URL, IDENTITY_UR
 /** Runs a service with these settings and no others. */
 function run(name: string, args: readonly string[], env: NodeJS.ProcessEnv = {}) {
   const command = [`services/${name}/src/main.ts`, ...args];
-  const { status, stdout, stderr } = spawnSync(process.execPath, command, { cwd: ROOT, env, encoding: 'utf8' });
+  const options = { cwd: ROOT, env: { ...programEnv(), ...env }, encoding: 'utf8' } as const;
+  const { status, stdout, stderr } = spawnSync(process.execPath, command, options);
   return { status, stdout, stderr };
 }
 const namesIn = (problems: readonly string[]) => problems.map((problem) => problem.trim().split(' ')[0]).toSorted();

@@ -4,15 +4,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { eventually } from '@latchkey/testkit/eventually';
 import { openRawClient } from '@latchkey/testkit/network/raw-client';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import type { Api } from '../client/api.ts';
 import { createApplication, createKey, signUp } from '../client/caller.ts';
 import { curlUpload } from '../client/curl.ts';
 import { listNames, MIB, outcome, UPLOAD, upload } from '../client/files.ts';
+import { LiveClient, readSocketKey } from '../client/live.ts';
 import { openSocket, parseAnswers } from '../client/raw-request.ts';
 import { startUpload } from '../client/running-upload.ts';
 import { type DedicatedInstance, startDedicatedInstance } from '../instance/dedicated-instance.ts';
+import { findServiceProcesses } from '../instance/running-processes.ts';
 
+const SETTINGS = '/api/v1/panel/get-application-settings';
 /** Far more than fits in the buffers between a client and the service. */
 const FAR_TOO_LARGE = 24 * MIB;
 /** Long enough for uploads of 24 MiB on a busy machine. */
@@ -139,9 +142,20 @@ function send(url: string, agent: Agent, headers: Record<string, string>, body?:
   });
 }
 
+it.runIf(inject('latchkeyInstance').shape === 'deployed')('a killed service is started again', async () => {
+  const { api, applicationId } = await createUploader();
+  const read = async () => (await api.get(SETTINGS, { applicationId }, { mayFail: true })).status;
+  const pids = new Map(findServiceProcesses(instance.pid));
+  expect([...pids.keys()].sort()).toEqual(['apps', 'files', 'gateway', 'identity', 'realtime']);
+  process.kill(pids.get('apps') ?? 0, 'SIGKILL');
+  const restarted = () => new Map(findServiceProcesses(instance.pid)).get('apps') ?? pids.get('apps');
+  await eventually(() => restarted() !== pids.get('apps'), { timeoutMs: 30_000 });
+  await eventually(async () => expect(await read()).toBe(200), { timeoutMs: 30_000 });
+});
+
 it('SIGTERM under load fails no accepted request, ends with code 0, and is not held up by unused connections', async () => {
-  const { api } = await createKey(await signUp(instance.api));
-  const query = `applicationId=${await createApplication(api)}`;
+  const { api, applicationId } = await createUploader();
+  const query = `applicationId=${applicationId}`;
   const idle = await Promise.all(Array.from({ length: 3 }, () => openSocket(instance.port)));
   for (const socket of idle) socket.resume();
   idle[1]?.write('GET /healthz HTTP/1.1\r\nHost:');
@@ -158,12 +172,17 @@ it('SIGTERM under load fails no accepted request, ends with code 0, and is not h
   };
   const workers = Array.from({ length: 16 }, (_, i) => worker(i));
   await eventually(() => outcomes.length > 300, { timeoutMs: 20_000 });
+  const client = new LiveClient(instance.realtimeUrl, await readSocketKey(api, applicationId));
+  await client.ready();
   const startedAt = performance.now();
   process.kill(instance.pid, 'SIGTERM');
+  // Live connections are closed first; meanwhile the REST interface answers.
+  expect([await client.ended, (await api.get(SETTINGS, { applicationId })).status]).toEqual([1001, 200]);
   await Promise.all(workers);
   // A gateway that waited for them would close them after 35 s.
   await eventually(() => idle.every(({ closed }) => closed), { timeoutMs: 20_000 });
   expect(await instance.exited).toBe(0);
+  expect(findServiceProcesses(instance.pid)).toEqual([]);
   for (const agent of agents) agent.destroy();
 
   // Connections that the system had queued, and the process not accepted, are reset: none that was

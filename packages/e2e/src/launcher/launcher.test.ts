@@ -14,7 +14,7 @@ import { WebSocket } from 'ws';
 import { Api } from '../client/api.ts';
 import { createApplication, createKey, signUp } from '../client/caller.ts';
 import { createDataDir, type LauncherProcess, startLauncher } from '../instance/launcher-process.ts';
-import { findServerProcesses, findServiceProcesses } from '../instance/running-processes.ts';
+import { findServerProcesses } from '../instance/running-processes.ts';
 
 const PATIENCE = { timeoutMs: 30_000 };
 const DISK_FULL = /The disk that holds \/\S* is full/;
@@ -23,8 +23,8 @@ const APPLICATIONS = '/api/v1/panel/get-applications';
 describe.runIf(process.platform === 'linux')('the launcher', { timeout: 120_000 }, () => {
   let dir: Awaited<ReturnType<typeof createDataDir>>;
   let launchers: LauncherProcess[];
-  const start = async (env: NodeJS.ProcessEnv = {}, ...args: string[]) => {
-    const one = await startLauncher({ DATA_DIR: dir.path, PORT: '0', REALTIME_PORT: '0', ...env }, args);
+  const start = async (env: NodeJS.ProcessEnv = {}) => {
+    const one = await startLauncher({ DATA_DIR: dir.path, PORT: '0', REALTIME_PORT: '0', ...env });
     launchers.push(one);
     return one;
   };
@@ -82,18 +82,6 @@ describe.runIf(process.platform === 'linux')('the launcher', { timeout: 120_000 
     const again = new Api(await second.running, api.headers);
     expect((await again.get(APPLICATIONS)).data).toHaveLength(1);
     await expectOrderedStop(second, again);
-  });
-
-  it('restarts a killed service, and stops services in order', async () => {
-    const one = await start({}, '--deployed');
-    const { api, readStatus } = await openCaller(one);
-    const services = new Map(findServiceProcesses(one.pid));
-    expect([...services.keys()].sort()).toEqual(['apps', 'files', 'gateway', 'identity', 'realtime']);
-    process.kill(services.get('apps') ?? 0, 'SIGKILL');
-    await runsAgain(one, /The service apps/);
-    await eventually(async () => expect(await readStatus()).toBe(200), PATIENCE);
-    await expectOrderedStop(one, api);
-    expect(findServiceProcesses(one.pid)).toEqual([]);
   });
 
   /** Secrets are readable by their owner only, and neither in the log nor in the output. */

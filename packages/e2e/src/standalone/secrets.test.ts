@@ -6,6 +6,7 @@ import { CLIENT_SECRET, sendJson, startTestIssuer, type TestIssuer } from '@latc
 import { MAIL_USER, startMailServer, type TestMailServer } from '@latchkey/identity/testing/mail-server';
 import { ROOT } from '@latchkey/launcher/program';
 import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
+import { programEnv } from '@latchkey/testkit/program-env';
 import { testRedis } from '@latchkey/testkit/redis/redis';
 import { beforeAll, expect, it } from 'vitest';
 import type { Answer } from '../client/api.ts';
@@ -195,7 +196,7 @@ async function useMails({ api }: DedicatedInstance, server: TestMailServer, owne
 async function useCommands(owner: Owner, env: Record<string, string>): Promise<void> {
   const run = async (input: string, ...args: string[]) => {
     const child = spawn(process.execPath, [LATCHKEY, 'admin', 'accounts', 'reset-password', owner.email, ...args], {
-      env: { ...env, LOG_LEVEL: 'trace' },
+      env: { ...programEnv(), ...env, LOG_LEVEL: 'trace' },
     });
     let output = '';
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk));

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
+import { programEnv } from '@latchkey/testkit/program-env';
 import { expect, it, onTestFinished, vi } from 'vitest';
 
 const PROGRAM = fileURLToPath(new URL('../testing/migrate-command-process.ts', import.meta.url));
@@ -23,7 +24,9 @@ it('the command migrate logs one line without the password, and fails, where the
   onTestFinished(() => database.drop());
   const DATABASE_URL = Object.assign(new URL(database.url), { password: 'wrong-password' }).href;
   const [code, stdout] = await new Promise<[unknown, string]>((resolve) => {
-    execFile(process.execPath, [PROGRAM], { env: { DATABASE_URL } }, (err, output) => resolve([err?.code, output]));
+    execFile(process.execPath, [PROGRAM], { env: { ...programEnv(), DATABASE_URL } }, (err, output) =>
+      resolve([err?.code, output]),
+    );
   });
   expect(JSON.parse(stdout)).toMatchObject({ level: 60, service: 'test', msg: 'migration failed', err: { code: '28P01' } });
   expect([code, stdout.includes('wrong-password')]).toEqual([1, false]);

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { eventually } from '@latchkey/testkit/eventually';
 import { findFreePort } from '@latchkey/testkit/network/free-port';
+import { programEnv } from '@latchkey/testkit/program-env';
 import { expect, it, onTestFinished } from 'vitest';
 
 const PROGRAM = fileURLToPath(new URL('../testing/run-service-process.ts', import.meta.url));
@@ -9,7 +10,7 @@ const SERVICE_CREDENTIALS = 'a-credential-of-the-tests-of-a-process';
 
 function run(env: NodeJS.ProcessEnv) {
   const child = spawn(process.execPath, [PROGRAM], {
-    env: { PATH: process.env.PATH, HOST: '127.0.0.1', SERVICE_CREDENTIALS, ...env },
+    env: { ...programEnv(), HOST: '127.0.0.1', SERVICE_CREDENTIALS, ...env },
   });
   onTestFinished(() => void child.kill('SIGKILL'));
   let output = '';
