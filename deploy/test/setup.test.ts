@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { eventually } from '@latchkey/testkit/eventually';
 import { withClient } from '@latchkey/testkit/postgres/with-client';
-import { programEnv } from '@latchkey/testkit/program-env';
+import { programEnv } from '@latchkey/testkit/process/program-env';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { ROOT } from './compose/compose-file.ts';
 

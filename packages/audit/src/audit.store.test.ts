@@ -10,14 +10,13 @@ import { startTestAuditLog, type TestAuditLog } from './testing/audit-table.ts';
 const ENTRIES = 50_000;
 
 let log: TestAuditLog;
-let client: pg.Client;
+let pool: pg.Pool;
 /** An account with half of the entries: a tenth of one application, a hundredth of one action. */
 const [accountId, applicationId] = [randomUUID(), randomUUID()];
 beforeAll(async () => {
   log = await startTestAuditLog();
-  client = new pg.Client({ connectionString: log.url, options: '-c search_path=shop' });
-  await client.connect();
-  await client.query(
+  pool = new pg.Pool({ connectionString: log.url, options: '-c search_path=shop' });
+  await pool.query(
     `insert into audit_entry (id, account_id, at, action, actor, subject, subject_id, application_id, changes)
       select gen_random_uuid(), case when i % 2 = 0 then $1::uuid else md5((i % 199)::text)::uuid end, now() - i * interval '1 minute',
         case when i % 100 = 0 then 'thing.rare' else 'thing.done' end, 'service', 'account', $1,
@@ -25,10 +24,10 @@ beforeAll(async () => {
       from generate_series(1, $3::int) i`,
     [accountId, applicationId, ENTRIES],
   );
-  await client.query('vacuum analyze audit_entry');
+  await pool.query('vacuum analyze audit_entry');
 });
 afterAll(async () => {
-  await client.end();
+  await pool.end();
   await log.stop();
 });
 
@@ -55,7 +54,7 @@ it.each<[string, () => Promise<unknown>, RegExp, index: string, rowsMax: number]
   ['replacing them', () => replaceSurplus(log.pool, surplus, 10, 100), /as kept/, 'audit_entry_of_action', 110],
 ])('%s reads no more than it needs from its index', async (_what, run, pattern, index, rowsMax) => {
   const statement = (await statementsOf(run)).find(({ text }) => pattern.test(text));
-  const plan = await explain(client, statement as Statement);
+  const plan = await explain(pool, statement as Statement);
   expect(plan.map((node) => node['Node Type'])).not.toContain('Seq Scan');
   const scans = plan.filter((node) => node['Index Name'] === index);
   expect(scans.length).toBeGreaterThan(0);

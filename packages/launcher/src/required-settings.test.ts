@@ -4,7 +4,7 @@ import { readAvatarWorkerConfig, readFilesProcessConfig } from '@latchkey/files/
 import { readGatewayProcessConfig } from '@latchkey/gateway/config';
 import { readIdentityProcessConfig } from '@latchkey/identity/config';
 import { readRealtimeProcessConfig } from '@latchkey/realtime/config';
-import { programEnv } from '@latchkey/testkit/program-env';
+import { programEnv } from '@latchkey/testkit/process/program-env';
 import { testRedis } from '@latchkey/testkit/redis/redis';
 import { expect, it } from 'vitest';
 import { ROOT } from './program.ts';

@@ -6,7 +6,7 @@ import { CLIENT_SECRET, sendJson, startTestIssuer, type TestIssuer } from '@latc
 import { MAIL_USER, startMailServer, type TestMailServer } from '@latchkey/identity/testing/mail-server';
 import { ROOT } from '@latchkey/launcher/program';
 import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
-import { programEnv } from '@latchkey/testkit/program-env';
+import { programEnv } from '@latchkey/testkit/process/program-env';
 import { testRedis } from '@latchkey/testkit/redis/redis';
 import { beforeAll, expect, it } from 'vitest';
 import type { Answer } from '../client/api.ts';

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
-import { programEnv } from '@latchkey/testkit/program-env';
+import { programEnv } from '@latchkey/testkit/process/program-env';
 import { expect, it, onTestFinished, vi } from 'vitest';
 
 const PROGRAM = fileURLToPath(new URL('../testing/migrate-command-process.ts', import.meta.url));

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { eventually } from '@latchkey/testkit/eventually';
 import { findFreePort } from '@latchkey/testkit/network/free-port';
-import { programEnv } from '@latchkey/testkit/program-env';
+import { programEnv } from '@latchkey/testkit/process/program-env';
 import { expect, it, onTestFinished } from 'vitest';
 
 const PROGRAM = fileURLToPath(new URL('../testing/run-service-process.ts', import.meta.url));

@@ -42,25 +42,28 @@ export type PlanCacheMode = 'force_generic_plan' | 'force_custom_plan';
 
 /** All nodes of a statement's plan. It is run; its changes are rolled back. */
 export async function explain(
-  client: pg.Client,
+  pool: pg.Pool,
   { text, values }: Statement,
   mode: PlanCacheMode = 'force_generic_plan',
 ): Promise<PlanNode[]> {
   const flatten = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(flatten)];
+  const client = await pool.connect();
   try {
     await client.query('begin');
     await client.query(`set local plan_cache_mode = ${mode}`);
     await client.query(`prepare explained as ${text}`);
     const literals = values.map((value) => client.escapeLiteral(toText(value))).join(', ');
-    const { rows } = await client.query(`explain (analyze, format json) execute explained (${literals})`);
+    const { rows } = await client.query(`explain (analyze, format json) execute explained${literals && `(${literals})`}`);
     return flatten(rows[0]['QUERY PLAN'][0].Plan);
   } finally {
     await client.query('rollback');
-    await client.query('deallocate all');
+    await client.query('deallocate explained').catch(() => undefined);
+    client.release();
   }
 }
 
 function toText(value: unknown): string {
-  if (Array.isArray(value)) return `{${value.join(',')}}`;
+  if (Buffer.isBuffer(value)) return `\\x${value.toString('hex')}`;
+  if (Array.isArray(value)) return `{${value.map((item) => JSON.stringify(toText(item))).join(',')}}`;
   return value instanceof Date ? value.toISOString() : String(value);
 }

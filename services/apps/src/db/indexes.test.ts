@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { type Statement, statementsOf } from '@latchkey/testkit/postgres/statements';
+import { explain, type PlanCacheMode, type Statement, statementsOf } from '@latchkey/testkit/postgres/statements';
 import { Kysely, PostgresDialect } from 'kysely';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { lockUndelivered } from '../relay/relay.store.ts';
@@ -56,39 +56,9 @@ beforeAll(async () => {
   }
 });
 
-interface Plan {
-  readonly 'Node Type': string;
-  readonly 'Index Name'?: string;
-  readonly 'Relation Name'?: string;
-  readonly 'Plan Rows': number;
-  readonly Plans?: readonly Plan[];
-}
-
-const withChildren = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(withChildren)];
-
-/** The nodes of the plan that a named, and so in time generic, statement gets. */
-async function planOf(statement: Statement, mode: 'force_custom_plan' | 'force_generic_plan'): Promise<Plan[]> {
-  const client = await apps.db.connect();
-  try {
-    await client.query('begin');
-    await client.query(`set local plan_cache_mode = ${mode}`);
-    await client.query(`prepare explained as ${statement.text}`);
-    const literals = statement.values.map((value) => client.escapeLiteral(toLiteral(value))).join(', ');
-    const { rows } = await client.query(`explain (format json) execute explained${literals && `(${literals})`}`);
-    // The table of the epoch has one row.
-    return withChildren(rows[0]['QUERY PLAN'][0].Plan).filter((node) => node['Relation Name'] !== 'event_log');
-  } finally {
-    await client.query('rollback');
-    await client.query('deallocate all');
-    client.release();
-  }
-}
-
-function toLiteral(value: unknown): string {
-  if (Buffer.isBuffer(value)) return `\\x${value.toString('hex')}`;
-  if (value instanceof Date) return value.toISOString();
-  return Array.isArray(value) ? `{${value.map((item) => JSON.stringify(toLiteral(item))).join(',')}}` : String(value);
-}
+/** The nodes of a plan; the table of the epoch has one row. */
+const planOf = async (statement: Statement, mode: PlanCacheMode) =>
+  (await explain(apps.db, statement, mode)).filter((node) => node['Relation Name'] !== 'event_log');
 
 /** Statements that go to a table, as locks of the application's own do not. */
 const DATA_STATEMENT = /^\s*(select|update|delete|with)\b.*\bapplication/is;

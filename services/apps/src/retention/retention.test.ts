@@ -110,10 +110,8 @@ it('each statement visits the next applications only, and few rows of each', asy
   await apps.db.query('analyze application_event');
   const statements = (await statementsOf(() => sweep({ applicationsMax: 100 }))).filter(({ text }) => text.includes('deleted'));
   expect(statements).toHaveLength(6);
-  const client = await apps.db.connect();
-  onTestFinished(() => client.release());
   for (const statement of statements) {
-    const nodes = await explain(client, statement);
+    const nodes = await explain(apps.db, statement);
     const rows = nodes.filter((node) => node['Relation Name'] === 'application_event');
     const visited = rows.reduce((sum, node) => {
       const each = node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0);

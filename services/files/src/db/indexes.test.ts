@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
-import { type Statement, statementsOf } from '@latchkey/testkit/postgres/statements';
+import { explain, type PlanCacheMode, type PlanNode, type Statement, statementsOf } from '@latchkey/testkit/postgres/statements';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { selectHalfDeleted } from '../storage/application/deleted-application.store.ts';
 import { purgeTombstones } from '../storage/application/deleted-application.ts';
@@ -64,41 +64,7 @@ beforeAll(async () => {
 });
 afterAll(() => files.stop());
 
-interface Plan {
-  readonly 'Node Type': string;
-  readonly 'Relation Name'?: string;
-  readonly 'Index Name'?: string;
-  readonly 'Actual Loops'?: number;
-  readonly 'Actual Rows'?: number;
-  readonly 'Rows Removed by Filter'?: number;
-  readonly Plans?: readonly Plan[];
-}
-
 const DATA_STATEMENT = /^\s*(select\b.*\bfrom\b|with|update|delete)/is;
-
-const withChildren = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(withChildren)];
-
-/** The nodes of a statement's plan; its changes are rolled back. */
-async function planOf(statement: Statement, mode: 'force_custom_plan' | 'force_generic_plan'): Promise<Plan[]> {
-  const client = await files.db.connect();
-  try {
-    await client.query('begin');
-    await client.query(`set local plan_cache_mode = ${mode}`);
-    await client.query(`prepare explained as ${statement.text}`);
-    const literals = statement.values.map((value) => client.escapeLiteral(toLiteral(value))).join(', ');
-    const { rows } = await client.query(`explain (analyze, format json) execute explained${literals && `(${literals})`}`);
-    return withChildren(rows[0]['QUERY PLAN'][0].Plan);
-  } finally {
-    await client.query('rollback');
-    await client.query('deallocate all');
-    client.release();
-  }
-}
-
-function toLiteral(value: unknown): string {
-  if (Buffer.isBuffer(value)) return `\\x${value.toString('hex')}`;
-  return value instanceof Date ? value.toISOString() : String(value);
-}
 
 const list = (request: object) => files.client.listFiles({ ...ref, ...request });
 const LAST_PAGE = BigInt(FILES / APPLICATIONS / 10);
@@ -137,11 +103,11 @@ const CALLS: Record<string, () => Promise<unknown>> = {
 const MODES = ['force_custom_plan', 'force_generic_plan'] as const;
 
 /** The plans of the data statements of a call. */
-function plansOf(name: string, mode: (typeof MODES)[number]): Promise<Plan[][]> {
-  return Promise.all((statements.get(name) ?? []).map((statement) => planOf(statement, mode)));
+function plansOf(name: string, mode: PlanCacheMode): Promise<PlanNode[][]> {
+  return Promise.all((statements.get(name) ?? []).map((statement) => explain(files.db, statement, mode)));
 }
 
-const scansOf = (plan: readonly Plan[]) =>
+const scansOf = (plan: readonly PlanNode[]) =>
   plan.filter((node) => /Scan/.test(node['Node Type']) && node['Relation Name'] === 'file');
 
 describe.each(MODES)(`with ${FILES} files and %s`, (mode) => {
@@ -166,7 +132,7 @@ describe.each(MODES)(`with ${FILES} files and %s`, (mode) => {
       const [plan = []] = await plansOf(name, mode);
       const [walks, rows] = [scansOf(plan).filter(byOrder), scansOf(plan).filter((node) => !byOrder(node))];
       expect(walks.map((node) => node['Node Type'])).toEqual(['Index Only Scan', 'Index Only Scan']);
-      const entries = walks.reduce((sum, { 'Actual Rows': each = 0, 'Actual Loops': loops = 0 }) => sum + each * loops, 0);
+      const entries = walks.reduce((sum, node) => sum + node['Actual Rows'] * node['Actual Loops'], 0);
       expect(entries).toBeLessThanOrEqual(entriesMax);
       expect(rows).toMatchObject([{ 'Node Type': 'Index Scan', 'Index Name': 'file_pkey' }]);
       expect(sortsOf(plan)).toBeLessThanOrEqual(10);
@@ -180,7 +146,7 @@ describe.each(MODES)(`with ${FILES} files and %s`, (mode) => {
       const walks = scansOf(plan).filter(byOrder);
       for (const walk of walks) expect(walk['Node Type']).toBe('Index Only Scan');
       const entries = walks.reduce(
-        (sum, node) => sum + (node['Actual Loops'] ?? 0) * ((node['Actual Rows'] ?? 0) + (node['Rows Removed by Filter'] ?? 0)),
+        (sum, node) => sum + node['Actual Loops'] * (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)),
         0,
       );
       expect(entries).toBeLessThanOrEqual(FILES / APPLICATIONS + 1);
@@ -189,11 +155,11 @@ describe.each(MODES)(`with ${FILES} files and %s`, (mode) => {
   );
 });
 
-const byOrder = (node: Plan) => node['Index Name'] === 'file_newest_first';
+const byOrder = (node: PlanNode) => node['Index Name'] === 'file_newest_first';
 
 /** Most rows that any sort of the plan had. */
-function sortsOf(plan: readonly Plan[]): number {
-  return Math.max(0, ...plan.filter((node) => node['Node Type'] === 'Sort').map((node) => node['Actual Rows'] ?? 0));
+function sortsOf(plan: readonly PlanNode[]): number {
+  return Math.max(0, ...plan.filter((node) => node['Node Type'] === 'Sort').map((node) => node['Actual Rows']));
 }
 
 describe('the table of files', () => {

@@ -4,7 +4,6 @@ import { createDatabase } from '@latchkey/kit/database/database';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { explain, type PlanCacheMode, type Statement, statementsOf } from '@latchkey/testkit/postgres/statements';
-import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createDeletionFollower, removeFromRestrictions } from '../api-key/restriction.ts';
 import { openTestIdentity } from '../testing/identity.ts';
@@ -42,21 +41,19 @@ const FILL_KEYS = `
     ) lists`;
 
 const identity = await openTestIdentity();
-const client = new pg.Client({ connectionString: identity.env.DATABASE_URL, options: '-c search_path=identity' });
 const logger = createLogger('identity', 'silent');
 const own = createDatabase<IdentityDatabase>({ url: identity.env.DATABASE_URL ?? '', schema: 'identity', logger });
 
 beforeAll(async () => {
-  await client.connect();
-  await client.query(FILL_ACCOUNTS, [SMALL_ACCOUNTS]);
-  await client.query(FILL_KEYS, [KEYS, SMALL_ACCOUNTS, LISTING]);
-  await client.query('vacuum analyze api_key');
+  await identity.db.query(FILL_ACCOUNTS, [SMALL_ACCOUNTS]);
+  await identity.db.query(FILL_KEYS, [KEYS, SMALL_ACCOUNTS, LISTING]);
+  await identity.db.query('vacuum analyze api_key');
 });
-afterAll(() => Promise.all([client.end(), own.close()]));
+afterAll(() => own.close());
 
 /** The indexes and rows of keys that a statement reads. */
 async function planOf(statement: Statement, mode: PlanCacheMode) {
-  const nodes = await explain(client, statement, mode);
+  const nodes = await explain(identity.db, statement, mode);
   const scans = nodes.filter((node) => node['Relation Name'] === 'api_key' && /Scan/.test(node['Node Type']));
   const read = scans.map((node) => {
     const removed = (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Index Recheck'] ?? 0);
@@ -97,13 +94,13 @@ describe.each(['large', 'small-7'])('after a deletion of the account %s', (accou
 });
 
 it('the index of applications has no list of pending entries to scan', async () => {
-  const { rows } = await client.query(`select reloptions from pg_class where oid = 'api_key_applications'::regclass`);
+  const { rows } = await identity.db.query(`select reloptions from pg_class where oid = 'api_key_applications'::regclass`);
   expect(rows[0].reloptions).toEqual(['fastupdate=off']);
 });
 
 it('a use of a key changes no indexed column, so that it is written in place', async () => {
   const columns = `select distinct attname from pg_index join pg_attribute on attrelid = indrelid and attnum = any(indkey)`;
-  const { rows } = await client.query(`${columns} where indrelid = 'api_key'::regclass`);
+  const { rows } = await identity.db.query(`${columns} where indrelid = 'api_key'::regclass`);
   const indexed = rows.map(({ attname }) => attname);
   expect(indexed).toContain('public_id');
   for (const column of ['last_used_at', 'last_used_ip']) expect(indexed).not.toContain(column);
