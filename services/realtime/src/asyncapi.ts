@@ -118,7 +118,7 @@ function toMessage({ name, type, summary, data, sequence, example }: Message) {
   };
 }
 
-const READY = toMessage({
+const ready = toMessage({
   name: 'ready',
   type: CONNECTION_READY,
   summary: 'The state of the application. The first frame of each connection, without a `sequence`.',
@@ -152,7 +152,7 @@ const READY = toMessage({
   },
 });
 
-const KEY_EXPIRING_MESSAGE = toMessage({
+const keyExpiring = toMessage({
   name: 'keyExpiring',
   type: KEY_EXPIRING,
   summary: 'The socket key was rotated. It is accepted until `expiresAt`; the connection is closed with 4103 then.',
@@ -168,13 +168,12 @@ const events = Object.entries(LIVE_EVENTS).map(([name, event]) => {
   const type = LIVE_EVENT_TYPE_PREFIX + ApplicationEventSchema.field[name as keyof typeof ApplicationEventSchema.field].name;
   return [name, toMessage({ name, type, sequence: SEQUENCE, ...event })];
 });
-const messages: Readonly<Record<string, ReturnType<typeof toMessage>>> = {
-  ready: READY,
-  keyExpiring: KEY_EXPIRING_MESSAGE,
-  ...Object.fromEntries(events),
-};
+const messages: Readonly<Record<string, ReturnType<typeof toMessage>>> = { ready, keyExpiring, ...Object.fromEntries(events) };
 
-const refs = (path: string, names: readonly string[]) => names.map((name) => ({ $ref: `#/${path}/${name}` }));
+const send = (summary: string, names: readonly string[]) => {
+  const messages = names.map((name) => ({ $ref: `#/channels/realtime/messages/${name}` }));
+  return { action: 'send', summary, channel: { $ref: '#/channels/realtime' }, messages };
+};
 
 export const asyncApiDocument = {
   asyncapi: '3.0.0',
@@ -237,24 +236,9 @@ export const asyncApiDocument = {
     },
   },
   operations: {
-    sendReady: {
-      action: 'send',
-      summary: 'The state of the application, as the first frame of each connection',
-      channel: { $ref: '#/channels/realtime' },
-      messages: refs('channels/realtime/messages', ['ready']),
-    },
-    sendKeyExpiring: {
-      action: 'send',
-      summary: 'The end of the key of the connection',
-      channel: { $ref: '#/channels/realtime' },
-      messages: refs('channels/realtime/messages', ['keyExpiring']),
-    },
-    sendEvent: {
-      action: 'send',
-      summary: 'Events of the application, in order of `sequence`',
-      channel: { $ref: '#/channels/realtime' },
-      messages: refs('channels/realtime/messages', Object.keys(LIVE_EVENTS)),
-    },
+    sendReady: send('The state of the application, as the first frame of each connection', ['ready']),
+    sendKeyExpiring: send('The end of the key of the connection', ['keyExpiring']),
+    sendEvent: send('Events of the application, in order of `sequence`', Object.keys(LIVE_EVENTS)),
   },
   components: {
     securitySchemes: {
