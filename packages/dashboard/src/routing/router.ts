@@ -11,6 +11,7 @@ import { confirmEmailRoute } from '../pages/confirm-email/route.ts';
 import { resetPasswordRoute } from '../pages/reset-password/route.ts';
 import { signInRoute } from '../pages/sign-in/route.ts';
 import { signUpRoute } from '../pages/sign-up/route.ts';
+import { trustedIssuersRoute } from '../pages/trusted-issuers/route.ts';
 import { homeRoute, rootRoute, signedInRoute } from './routes.tsx';
 
 export const router = createRouter({
@@ -25,6 +26,7 @@ export const router = createRouter({
       applicationsRoute,
       applicationRoute.addChildren([overviewRoute, levelsRoute, filesRoute, liveRoute]),
       apiKeysRoute,
+      trustedIssuersRoute,
       auditLogRoute,
       accountRoute,
     ]),

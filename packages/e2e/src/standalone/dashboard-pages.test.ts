@@ -25,6 +25,40 @@ async function download(page: Page, name: string): Promise<string> {
 describe('further pages of the dashboard', IN_CHROMIUM, () => {
   const open = useBrowser();
 
+  it('trusts an issuer by a template, shows the configuration of a job, and stops trusting it', async () => {
+    const owner = await signUp();
+    const page = await open('/api-keys', { owner });
+    await page.getByRole('link', { name: 'Trusted issuers' }).click();
+    await page.getByText('Let CI jobs work without a stored key').waitFor();
+    await button(page, 'Trust an issuer').first().click();
+    await dialog(page).getByRole('button', { name: 'Trust issuer' }).click();
+    await page.getByText('Enter it.').waitFor();
+    for (const template of ['GitLab', 'Kubernetes', 'Another issuer', 'GitHub Actions']) {
+      await page.getByLabel('Where the jobs run').selectOption(template);
+      await checkAccessibility(page);
+    }
+    await page.getByLabel('Repository').fill('acme/editor');
+    await dialog(page).getByRole('button', { name: 'Trust issuer' }).click();
+    await page.getByText('Set up jobs of GitHub Actions').waitFor();
+    const { data } = await owner.session.get('/api/v1/panel/trusted-issuers');
+    expect(data).toMatchObject([
+      {
+        issuer: 'https://token.actions.githubusercontent.com',
+        audience: owner.session.baseUrl,
+        claims: { repository: 'acme/editor', environment: 'production' },
+        lifetimeSeconds: 600,
+      },
+    ]);
+    expect(await page.locator('pre').textContent()).toContain(`LATCHKEY_TRUSTED_ISSUER: ${data[0].id}`);
+    await checkAccessibility(page);
+    await button(page, 'Done').click();
+    await checkWidth(page);
+    await button(page, 'Stop trusting GitHub Actions').click();
+    await button(page, 'Stop trusting').click();
+    await page.getByText('Let CI jobs work without a stored key').waitFor();
+    expect((await owner.session.get('/api/v1/panel/trusted-issuers')).data).toEqual([]);
+  });
+
   it('creates an API key that works, shows it once, changes and revokes it', async () => {
     const owner = await signUp();
     const applicationId = await createApplication(owner.session, '<b>Difference</b> Engine');

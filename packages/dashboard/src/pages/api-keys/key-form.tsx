@@ -68,7 +68,7 @@ export function KeyForm({ apiKey, action, isPending, error, onSubmit, onCancel, 
         maxLength={2 * KEY_NAME.max}
       />
       <Scopes chosen={apiKey?.scopes ?? []} />
-      <Applications apiKey={apiKey} />
+      <ApplicationChoice apiKey={apiKey} />
       <Expiry apiKey={apiKey} />
     </Form>
   );
@@ -100,7 +100,7 @@ function findMissing({ scopes, allApplications, applicationIds = [], expiresAt }
   return isPast ? 'expiresOn' : undefined;
 }
 
-function Scopes({ chosen }: { readonly chosen: readonly Scope[] }) {
+export function Scopes({ chosen }: { readonly chosen: readonly Scope[] }) {
   return (
     <ChoiceSet name="scopes" legend="What it may do">
       {(isInvalid) => (
@@ -129,7 +129,7 @@ function Scopes({ chosen }: { readonly chosen: readonly Scope[] }) {
   );
 }
 
-function Applications({ apiKey }: { readonly apiKey: ApiKey | undefined }) {
+export function ApplicationChoice({ apiKey }: { readonly apiKey?: ApiKey | undefined }) {
   const [access, setAccess] = useState(apiKey?.allApplications === false ? 'chosen' : 'all');
   const query = useQuery(applicationsQuery);
   return (

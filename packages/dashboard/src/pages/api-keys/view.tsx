@@ -14,6 +14,7 @@ import styles from './api-keys.module.css';
 import { CreateKeyDialog } from './create-key.tsx';
 import { EditKeyDialog, RevokeDialog } from './edit-key.tsx';
 import { maskKey, readState } from './key-state.ts';
+import { KeyTabs } from './key-tabs.tsx';
 import { apiKeysQuery } from './queries.ts';
 import { nameScopes, summarizeScopes } from './scopes.ts';
 
@@ -34,6 +35,7 @@ export function ApiKeysPage() {
   return (
     <>
       <PageHeader title="API keys" description={describeUsage(limits?.apiKeyCount)} action={createButton} />
+      <KeyTabs />
       <QueryView query={query}>
         {(keys) =>
           keys.length === 0 ? (
@@ -47,7 +49,10 @@ export function ApiKeysPage() {
         }
       </QueryView>
       <CreateKeyDialog open={create} onClose={close} />
-      <EditKeyDialog apiKey={query.data?.find(({ id, revokedAt }) => id === keyId && revokedAt === null)} onClose={close} />
+      <EditKeyDialog
+        apiKey={query.data?.find(({ id, revokedAt, subject }) => id === keyId && revokedAt === null && subject === undefined)}
+        onClose={close}
+      />
     </>
   );
 }
@@ -95,14 +100,14 @@ function KeyList({ keys }: { readonly keys: readonly ApiKey[] }) {
 
 function Row({ apiKey, applications }: { readonly apiKey: ApiKey; readonly applications: readonly Application[] }) {
   const [isRevoking, setRevoking] = useState(false);
-  const { id, name, scopes, lastUsedAt, lastUsedIp, expiresAt, revokedAt } = apiKey;
+  const { id, name, scopes, lastUsedAt, lastUsedIp, expiresAt, revokedAt, subject } = apiKey;
   const state = readState(apiKey);
   return (
     <tr>
       <td>
         <span className={styles.name}>
           <span className={styles.badges}>
-            {revokedAt === null ? (
+            {revokedAt === null && subject === undefined ? (
               <Link to="/api-keys" search={(all) => ({ ...all, key: id })} className={rowLink} dir="auto">
                 {name}
               </Link>
@@ -111,7 +116,7 @@ function Row({ apiKey, applications }: { readonly apiKey: ApiKey; readonly appli
             )}
             <StateBadge state={state} />
           </span>
-          <code className={styles.key}>{maskKey(apiKey)}</code>
+          <code className={styles.key}>{subject ?? maskKey(apiKey)}</code>
         </span>
       </td>
       <td data-label="May do">

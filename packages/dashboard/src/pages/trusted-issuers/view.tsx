@@ -1,0 +1,155 @@
+import type { TrustedIssuer } from '@latchkey/client';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { useState } from 'react';
+import { latchkey } from '../../api/client.ts';
+import { Button, IconButton } from '../../components/button.tsx';
+import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
+import { CopyButton } from '../../components/copy-button.tsx';
+import { Dialog } from '../../components/dialog.tsx';
+import { PageHeader } from '../../components/page.tsx';
+import { EmptyState, QueryView } from '../../components/states.tsx';
+import { rowLink, Table } from '../../components/table.tsx';
+import { toast } from '../../toast/toasts.ts';
+import styles from '../api-keys/api-keys.module.css';
+import { KeyTabs } from '../api-keys/key-tabs.tsx';
+import { nameScopes, summarizeScopes } from '../api-keys/scopes.ts';
+import { trustedIssuersQuery } from './queries.ts';
+import { findTemplate } from './templates.ts';
+import { serverUrl, TrustIssuerDialog } from './trust-issuer.tsx';
+
+const route = getRouteApi('/signed-in/api-keys/trusted-issuers');
+
+export function TrustedIssuersPage() {
+  const query = useQuery(trustedIssuersQuery);
+  const { create = false, issuer } = route.useSearch();
+  const navigate = route.useNavigate();
+  const show = (search: { readonly create?: true; readonly issuer?: string }) => navigate({ search, replace: create });
+  const createButton = (
+    <Button variant="primary" icon="plus" onClick={() => show({ create: true })}>
+      Trust an issuer
+    </Button>
+  );
+  return (
+    <>
+      <PageHeader
+        title="Trusted issuers"
+        description="CI servers whose jobs get keys for their tokens, so that no key is stored there."
+        action={createButton}
+      />
+      <KeyTabs />
+      <QueryView query={query}>
+        {(issuers) =>
+          issuers.length === 0 ? (
+            <EmptyState icon="key" title="Let CI jobs work without a stored key" action={createButton}>
+              GitHub, GitLab and Kubernetes give each job a signed token. Trust the one of your repository or service account, and
+              its jobs exchange it for a key that expires within 15 minutes.
+            </EmptyState>
+          ) : (
+            <Table caption="Trusted issuers" columns={['Name', 'Tokens with', 'May do', 'Key lifetime', '']}>
+              {issuers.map((trusted) => (
+                <Row key={trusted.id} trusted={trusted} />
+              ))}
+            </Table>
+          )
+        }
+      </QueryView>
+      <TrustIssuerDialog open={create} onClose={() => show({})} onCreated={({ id }) => show({ issuer: id })} />
+      <JobDialog trusted={query.data?.find(({ id }) => id === issuer)} onClose={() => show({})} />
+    </>
+  );
+}
+
+function Row({ trusted }: { readonly trusted: TrustedIssuer }) {
+  const [isRemoving, setRemoving] = useState(false);
+  const { id, name, issuer, claims, scopes, allApplications, applicationIds, lifetimeSeconds } = trusted;
+  return (
+    <tr>
+      <td>
+        <span className={styles.name}>
+          <Link to="/api-keys/trusted-issuers" search={{ issuer: id }} className={rowLink} dir="auto">
+            {name}
+          </Link>
+          <span className={styles.key}>{issuer}</span>
+        </span>
+      </td>
+      <td data-label="Tokens with">
+        <span className={styles.name}>
+          {Object.entries(claims).map(([claim, value]) => (
+            <code key={claim} className={styles.key}>
+              {claim}={String(value)}
+            </code>
+          ))}
+        </span>
+      </td>
+      <td data-label="May do">
+        <span className={styles.name}>
+          <span title={nameScopes(scopes).join(', ')}>{summarizeScopes(scopes)}</span>
+          <span className={styles.key}>
+            {allApplications ? 'All applications' : `${applicationIds.length} chosen applications`}
+          </span>
+        </span>
+      </td>
+      <td data-label="Key lifetime">
+        {lifetimeSeconds < 120 ? `${lifetimeSeconds} s` : `${Math.round(lifetimeSeconds / 60)} min`}
+      </td>
+      <td>
+        <IconButton small label={`Stop trusting ${name}`} icon="trash" onClick={() => setRemoving(true)} />
+        <RemoveDialog trusted={trusted} open={isRemoving} onClose={() => setRemoving(false)} />
+      </td>
+    </tr>
+  );
+}
+
+interface RemoveProps {
+  readonly trusted: TrustedIssuer;
+  readonly open: boolean;
+  readonly onClose: () => void;
+}
+
+function RemoveDialog({ trusted: { id, name }, open, onClose }: RemoveProps) {
+  const queryClient = useQueryClient();
+  const remove = async () => {
+    await latchkey.trustedIssuers.remove(id);
+    await queryClient.invalidateQueries({ queryKey: trustedIssuersQuery.queryKey });
+    toast.success('Issuer no longer trusted', name);
+  };
+  return (
+    <ConfirmDialog
+      open={open}
+      onClose={onClose}
+      title={`Stop trusting ${name}?`}
+      action="Stop trusting"
+      danger
+      onConfirm={remove}
+    >
+      Its jobs get no more keys, and those that they have are rejected from now on.
+    </ConfirmDialog>
+  );
+}
+
+/** Configuration of a job that uses a trusted issuer. */
+function JobDialog({ trusted, onClose }: { readonly trusted: TrustedIssuer | undefined; readonly onClose: () => void }) {
+  const job = trusted && findTemplate(trusted).toJob({ url: serverUrl, trusted });
+  return (
+    <Dialog
+      open={trusted !== undefined}
+      onClose={onClose}
+      wide
+      title={trusted ? `Set up jobs of ${trusted.name}` : ''}
+      description="None of this is a secret. The command line finds the token of the job and exchanges it."
+    >
+      {job !== undefined && (
+        <div className={styles.stack}>
+          <pre className={styles.job}>{job}</pre>
+          <div className={styles.actions}>
+            <CopyButton value={job} label="Copy configuration" text="Copy" />
+            <Button variant="primary" onClick={onClose}>
+              Done
+            </Button>
+          </div>
+        </div>
+      )}
+    </Dialog>
+  );
+}
