@@ -9,7 +9,9 @@ import { measureBurst } from './figures/burst.ts';
 import { measureFilesTable } from './figures/files-table.ts';
 import { measureLiveLatency } from './figures/live-latency.ts';
 import { measureSettings, measureThroughput } from './figures/settings-read.ts';
+import { measureSize } from './figures/size.ts';
 import { measureMemory, measureStart } from './figures/start.ts';
+import { measureStorm } from './figures/storm.ts';
 import { measureUploadCpu, measureUploadMemory } from './figures/upload.ts';
 import type { Servers } from './harness/ours.ts';
 import { type Figure, printFigures } from './harness/report.ts';
@@ -42,7 +44,11 @@ const figures: Array<[string, (servers: Servers) => Promise<Figure | Figure[]>]>
   ['F11', (servers) => measureThroughput(servers, ROUNDS)],
   ['S8', (servers) => measureBurst(servers, 'standalone', ROUNDS)],
   ['S8', (servers) => measureBurst(servers, 'deployed', ROUNDS)],
+  ['size', (servers) => measureSize(servers)],
+  ['storm', (servers) => measureStorm(servers)],
 ];
+/** Figures that take minutes, measured only by name. */
+const LONG = new Set(['size', 'storm']);
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter((id) => !figures.some(([known]) => known === id));
 if (unknown.length > 0) {
@@ -55,7 +61,7 @@ if (unknown.length > 0) {
 const results: Figure[] = [];
 try {
   for (const [id, measure] of figures) {
-    if (unknown.length > 0 || (wanted.length > 0 && !wanted.includes(id))) continue;
+    if (unknown.length > 0 || (wanted.length > 0 ? !wanted.includes(id) : LONG.has(id))) continue;
     process.stderr.write(`measuring ${id}\n`);
     const stops = new AsyncDisposableStack();
     results.push(...[await measure({ ...common, stops }).finally(() => stops.disposeAsync())].flat());

@@ -3,8 +3,10 @@ import { connect, type Socket } from 'node:net';
 export interface LiveClientEvents {
   /** A message has begun to arrive. The part of its text is valid until this returns. */
   onMessage(text: Buffer): void;
-  /** The upgrade was rejected with this status. */
-  onRejected(status: number): void;
+  /** The upgrade was rejected with this status and head; 0 without a response. */
+  onRejected(status: number, head: string): void;
+  /** The open connection ended. */
+  onClosed?(): void;
 }
 
 const TEXT = 1;
@@ -29,16 +31,18 @@ export class LiveClient {
   /** Bytes of the current frame's payload that have not arrived. */
   #left = 0;
 
-  constructor(port: number, request: string, events: LiveClientEvents) {
+  constructor(port: number, request: string, events: LiveClientEvents, localAddress?: string) {
     this.#events = events;
     const callback = (length: number) => {
       this.#read(INCOMING.subarray(0, length));
       return true;
     };
-    this.#socket = connect({ port, host: '127.0.0.1', noDelay: true, onread: { buffer: INCOMING, callback } });
+    const address = { port, host: '127.0.0.1', ...(localAddress !== undefined && { localAddress }) };
+    this.#socket = connect({ ...address, noDelay: true, onread: { buffer: INCOMING, callback } });
     this.#socket.on('error', () => undefined);
     this.#socket.once('close', () => {
-      if (!this.#isOpen) events.onRejected(Number(this.#head.slice(9, 12)) || 0);
+      if (this.#isOpen) events.onClosed?.();
+      else events.onRejected(Number(this.#head.slice(9, 12)) || 0, this.#head);
     });
     this.#socket.write(request);
   }

@@ -4,6 +4,7 @@ import { answers, startProgram } from '@latchkey/launcher/program';
 import { cpuSecondsOf, processTree, type Stat } from './process-tree.ts';
 
 const NO_LIMIT = '1000000000';
+export const SECRET_KEY = 'benchmark-secret-key-of-32-characters';
 const START_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 60_000;
 
@@ -40,7 +41,7 @@ export async function startOurs({ databaseUrl, redisUrl, dataDir, stops }: Serve
     DATA_DIR: `${dataDir}/${shape}`,
     // The database has the files of both shapes.
     OBJECTS_DIR: `${dataDir}/objects`,
-    SECRET_KEY: 'benchmark-secret-key-of-32-characters',
+    SECRET_KEY,
     RATE_LIMIT_IP_PER_MINUTE: NO_LIMIT,
     RATE_LIMIT_PRINCIPAL_PER_MINUTE: NO_LIMIT,
     AUTH_ATTEMPTS_PER_MINUTE: NO_LIMIT,

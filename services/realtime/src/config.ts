@@ -21,6 +21,7 @@ const serviceSettings = z.object({
   /** Sockets of one process, those that are being opened included. Each takes about 25 KiB. */
   SOCKETS_MAX: integerSetting(1, 1_000_000).default(20_000),
   SOCKETS_PER_IP: integerSetting(1, 1_000_000).default(10_000),
+  SOCKETS_PER_APPLICATION: integerSetting(1, 1_000_000).default(10_000),
   LOG_LEVEL: logLevelSetting.default('info'),
 });
 

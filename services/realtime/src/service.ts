@@ -23,7 +23,6 @@ export type RealtimeService = ReturnType<typeof createRealtimeService>;
 const DEFAULTS = {
   /** Interval of reconciliation: the longest delay of an event while Redis is away. */
   reconcileMs: 1_000,
-  socketsPerApplication: 10_000,
   /** Rejected upgrades of one address; beyond them, all are rejected for the rest of the minute. */
   rejectionsPerMinute: 600,
 };
@@ -91,11 +90,12 @@ export function createRealtimeService(
 }
 
 function createSocketEndpoint(
-  { SOCKETS_MAX: total, SOCKETS_PER_IP: perNetwork, TRUSTED_PROXIES }: RealtimeConfig,
-  { socketsPerApplication: perApplication, rejectionsPerMinute }: typeof DEFAULTS,
+  config: RealtimeConfig,
+  { rejectionsPerMinute }: typeof DEFAULTS,
   shared: Pick<UpgradeOptions, 'apps' | 'hubs' | 'logger' | 'isStopping'>,
 ): Server {
-  const trust = trustProxies(TRUSTED_PROXIES);
+  const { SOCKETS_MAX: total, SOCKETS_PER_IP: perNetwork, SOCKETS_PER_APPLICATION: perApplication } = config;
+  const trust = trustProxies(config.TRUSTED_PROXIES);
   const upgrades = new Upgrades({
     ...shared,
     webSockets: createWebSocketServer(),

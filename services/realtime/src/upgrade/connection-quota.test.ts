@@ -24,7 +24,7 @@ const statusOf = async (...args: Parameters<typeof open>) => (await (await open(
 describe('the connection quota', () => {
   it.each([
     ['a node', { env: { SOCKETS_MAX: '2' } }, 503, undefined],
-    ['an application', { socketsPerApplication: 2 }, 429, 'sockets-per-application'],
+    ['an application', { env: { SOCKETS_PER_APPLICATION: '2' } }, 429, 'sockets-per-application'],
     ['an address', { env: { SOCKETS_PER_IP: '2' } }, 429, 'sockets-per-address'],
   ])('of %s holds for concurrent upgrades', async (_of, options, status, policy) => {
     const node = await startNode(apps, redisUrl, options);
@@ -36,7 +36,7 @@ describe('the connection quota', () => {
   });
 
   it('of one application leaves others alone', async () => {
-    const node = await startNode(apps, redisUrl, { socketsPerApplication: 1 });
+    const node = await startNode(apps, redisUrl, { env: { SOCKETS_PER_APPLICATION: '1' } });
     expect([await statusOf(node), await statusOf(node), await statusOf(node, apps.create().socketKey)]).toEqual([101, 429, 101]);
   });
 
@@ -81,8 +81,7 @@ describe('the connection quota', () => {
 
   it('is released when an upgrade is rejected', async () => {
     const node = await startNode(apps, redisUrl, {
-      env: { SOCKETS_MAX: '1', SOCKETS_PER_IP: '1' },
-      socketsPerApplication: 1,
+      env: { SOCKETS_MAX: '1', SOCKETS_PER_IP: '1', SOCKETS_PER_APPLICATION: '1' },
     });
     expect(await statusOf(node, UNKNOWN)).toBe(401);
     expect(await statusOf(node, application.socketKey, { 'Sec-WebSocket-Key': 'x' })).toBe(400);
