@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AuditEntry, Latchkey } from '@latchkey/client';
+import { AUDIT_CSV_HEADINGS, toAuditCsvCells, toCsvLine } from '@latchkey/contract/audit-csv';
 import { AUDIT_PAGE_SIZE } from '@latchkey/contract/limits';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { resolveApplication } from '../lookup/resolve.ts';
-import { toCsvLine } from '../output/csv.ts';
 import { formatTime, printable, toJson } from '../output/text.ts';
 import { examples, withContext } from '../program/command.ts';
 import type { Context } from '../program/context.ts';
@@ -30,19 +30,6 @@ interface Reading {
   readonly options: AuditOptions;
   readonly signal: AbortSignal;
 }
-
-const CSV_HEADER = [
-  'at',
-  'action',
-  'actor',
-  'credentialId',
-  'address',
-  'requestId',
-  'subject',
-  'subjectId',
-  'applicationId',
-  'changes',
-];
 
 export function auditCommand(io: Io): Command {
   const command = new Command('audit')
@@ -86,7 +73,7 @@ function audit(context: Context, options: AuditOptions): Promise<void> {
 
 async function printLog(context: Context, client: Latchkey, reading: Reading): Promise<void> {
   const { options } = reading;
-  if (options.csv) context.io.stdout.write(toCsvLine(CSV_HEADER));
+  if (options.csv) context.io.stdout.write(toCsvLine(AUDIT_CSV_HEADINGS));
   if (options.follow) return followEntries(context, client, reading);
   const entries = await readEntries(client, reading, options.limit);
   if (options.csv) for (const entry of entries) writeEntry(context, options, entry);
@@ -137,7 +124,7 @@ async function readUnseen(client: Latchkey, { filter, signal }: Reading, seen: R
 
 function writeEntry({ io: { stdout }, options: { json } }: Context, { csv }: AuditOptions, entry: AuditEntry): void {
   if (json) stdout.write(`${toJson(entry)}\n`);
-  else if (csv) stdout.write(toCsvLine(toCsv(entry)));
+  else if (csv) stdout.write(toCsvLine(toAuditCsvCells(entry).map(printable)));
   else stdout.write(`${toRow(entry).map(printable).join('  ').trimEnd()}\n`);
 }
 
@@ -146,9 +133,4 @@ function toRow({ at, action, actor, changes }: AuditEntry): string[] {
     ([name, value]) => `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`,
   );
   return [formatTime(at), action, `${actor.kind} ${actor.address ?? ''}`.trim(), texts.join(', ')];
-}
-
-function toCsv({ at, action, actor, requestId, subject, applicationId, changes }: AuditEntry): string[] {
-  const who = [actor.kind, actor.credentialId ?? '', actor.address ?? ''];
-  return [at, action, ...who, requestId ?? '', subject.kind, subject.id, applicationId ?? '', JSON.stringify(changes)];
 }

@@ -4,15 +4,17 @@ import styles from './page.module.css';
 
 interface PageHeaderProps {
   readonly title: string;
+  /** Part of the thing that is shown, for the title of the browser. */
+  readonly part?: string | undefined;
   readonly description?: ReactNode;
   /** The primary action, and a menu for others. */
   readonly action?: ReactNode;
 }
 
-export function PageHeader({ title, description, action }: PageHeaderProps) {
+export function PageHeader({ title, part, description, action }: PageHeaderProps) {
   return (
     <header className={styles.header}>
-      <title>{`${title} · Latchkey`}</title>
+      <title>{`${part === undefined ? '' : `${part} · `}${title} · Latchkey`}</title>
       <div className={styles.titles}>
         {/* The name of a thing may be in any script and direction. */}
         <h1 className={styles.title} tabIndex={-1} dir="auto">

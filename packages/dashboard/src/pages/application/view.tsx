@@ -1,6 +1,6 @@
 import type { Application } from '@latchkey/client';
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link, Outlet } from '@tanstack/react-router';
+import { getRouteApi, Link, Outlet, useLocation } from '@tanstack/react-router';
 import { buttonClass } from '../../components/button.tsx';
 import { PageHeader, StatusBadge } from '../../components/page.tsx';
 import { ShortId } from '../../components/short-id.tsx';
@@ -21,14 +21,22 @@ export function ApplicationPage() {
   );
 }
 
+/** Name of the tab, from the path; undefined for the first one. */
+function useLastPart(): string | undefined {
+  const { pathname } = useLocation();
+  return ['Levels', 'Files', 'Live'].find((part) => pathname.endsWith(`/${part.toLowerCase()}`));
+}
+
 function Found({ application }: { readonly application: Application }) {
   const { id, name } = application;
   const params = { applicationId: id };
+  const part = useLastPart();
   const settings = useQuery(settingsQuery(id)).data?.settings;
   return (
     <>
       <PageHeader
         title={name}
+        part={part}
         description={
           <>
             {settings && <StatusBadge status={settings.status} />} <ShortId id={id} />

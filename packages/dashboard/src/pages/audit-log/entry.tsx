@@ -6,12 +6,7 @@ import { formatExact } from '../../components/relative-time.tsx';
 import { ShortId } from '../../components/short-id.tsx';
 import { findIcon, nameAction } from './actions.ts';
 import styles from './audit-log.module.css';
-
-/** Names of things that still exist, by id. */
-export interface Names {
-  readonly applications: ReadonlyMap<string, string>;
-  readonly apiKeys: ReadonlyMap<string, string>;
-}
+import { describeActor, describeChange, describeValue, type Names, nameField } from './describe.ts';
 
 const timeOfDay = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 
@@ -42,34 +37,6 @@ export function Entry({ entry, names }: { readonly entry: AuditEntry; readonly n
   );
 }
 
-const text = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
-
-/** The change: the name of the thing, and values before and after. */
-function describeChange({ changes, applicationId, subject }: AuditEntry, { applications }: Names): string | undefined {
-  const { field, value, previous, displayName, name } = changes;
-  const application = applicationId === null ? undefined : applications.get(applicationId);
-  if (displayName !== undefined) return previous === undefined ? text(displayName) : `${text(previous)} → ${text(displayName)}`;
-  if (name !== undefined) return text(name);
-  if (field !== undefined && field !== 'status') {
-    const change = `${text(field)}: ${text(previous)} → ${text(value)}`;
-    return application === undefined ? change : `${application}, ${change}`;
-  }
-  return subject.kind === 'application' ? application : undefined;
-}
-
-const ACTORS: Readonly<Record<AuditEntry['actor']['kind'], string>> = {
-  session: 'In a session',
-  api_key: 'With an API key',
-  operator: 'By the operator',
-  service: 'By Latchkey',
-  anonymous: 'Without signing in',
-};
-
-function describeActor({ actor: { kind, credentialId, address } }: AuditEntry, { apiKeys }: Names): string {
-  const key = kind === 'api_key' && credentialId !== null ? apiKeys.get(credentialId) : undefined;
-  return `${key === undefined ? ACTORS[kind] : `With the API key ${key}`}${address === null ? '' : ` from ${address}`}`;
-}
-
 function Details({ entry, names }: { readonly entry: AuditEntry; readonly names: Names }) {
   const { id, at, action, actor, requestId, subject, applicationId, changes } = entry;
   const rows: ReadonlyArray<readonly [string, ReactNode]> = [
@@ -80,7 +47,9 @@ function Details({ entry, names }: { readonly entry: AuditEntry; readonly names:
     ...(actor.credentialId === null
       ? []
       : ([[actor.kind === 'api_key' ? 'API key' : 'Session', <ShortId key="actor" id={actor.credentialId} />]] as const)),
-    ...Object.entries(changes).map(([name, value]) => [name, <bdi key={name}>{text(value)}</bdi>] as const),
+    ...Object.entries(changes).map(
+      ([name, value]) => [nameField(name), <bdi key={name}>{describeValue(name, value, names)}</bdi>] as const,
+    ),
     ...(requestId === null
       ? []
       : ([

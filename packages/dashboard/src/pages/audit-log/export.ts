@@ -1,41 +1,13 @@
 import type { AuditEntry } from '@latchkey/client';
+import { AUDIT_CSV_HEADINGS, toAuditCsvCells, toCsvLine } from '@latchkey/contract/audit-csv';
 import { latchkey } from '../../api/client.ts';
 import { downloadText } from '../../download/download.ts';
-import { toCell } from './csv.ts';
 import { type Filter, toQuery } from './queries.ts';
 
 /** More would fill the memory of a phone. */
 export const EXPORT_MAX = 50_000;
 
 export type Format = 'csv' | 'json';
-
-const COLUMNS = [
-  'at',
-  'action',
-  'actor',
-  'credentialId',
-  'address',
-  'subject',
-  'subjectId',
-  'applicationId',
-  'requestId',
-  'changes',
-];
-
-const toRow = ({ at, action, actor, subject, applicationId, requestId, changes }: AuditEntry) => [
-  at,
-  action,
-  actor.kind,
-  actor.credentialId ?? '',
-  actor.address ?? '',
-  subject.kind,
-  subject.id,
-  applicationId ?? '',
-  requestId ?? '',
-  JSON.stringify(changes),
-];
-
-const toLine = (cells: readonly string[]) => `${cells.map(toCell).join(',')}\r\n`;
 
 /**
  * Downloads the entries as a file.
@@ -57,6 +29,7 @@ export async function exportEntries(
   }
   const name = `latchkey-audit-log-${new Date().toISOString().slice(0, 10)}.${format}`;
   if (format === 'json') downloadText(name, 'application/json', [JSON.stringify(entries, null, 2)]);
-  else downloadText(name, 'text/csv', [toLine(COLUMNS), ...entries.map((entry) => toLine(toRow(entry)))]);
+  else
+    downloadText(name, 'text/csv', [toCsvLine(AUDIT_CSV_HEADINGS), ...entries.map((entry) => toCsvLine(toAuditCsvCells(entry)))]);
   return { count: entries.length, isCut };
 }

@@ -10,6 +10,11 @@ export interface Filter {
   readonly action?: string | undefined;
 }
 
+/** Search of the page: of the entries that are shown. */
+export interface AuditSearch extends Filter {
+  readonly search?: string | undefined;
+}
+
 export const toQuery = ({ application, action }: Filter) => ({
   ...(application !== undefined && { applicationId: application }),
   ...(application === undefined && action !== undefined && { action }),

@@ -1,10 +1,11 @@
 import type { AuditEntry } from '@latchkey/client';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useMemo } from 'react';
+import { useCallback, useMemo } from 'react';
 import { Button } from '../../components/button.tsx';
 import { ErrorNotice } from '../../components/notice.tsx';
 import { PageHeader } from '../../components/page.tsx';
+import { SearchField } from '../../components/search-field.tsx';
 import { SelectField } from '../../components/select-field.tsx';
 import { Skeleton } from '../../components/skeleton.tsx';
 import { EmptyState, ErrorState } from '../../components/states.tsx';
@@ -12,22 +13,29 @@ import { apiKeysQuery } from '../api-keys/queries.ts';
 import { applicationsQuery } from '../applications/queries.ts';
 import { ACTION_GROUPS } from './actions.ts';
 import styles from './audit-log.module.css';
-import { Entry, type Names } from './entry.tsx';
+import { matchesText, type Names } from './describe.ts';
+import { Entry } from './entry.tsx';
 import { ExportButtons } from './export-buttons.tsx';
-import { auditLogQuery, type Filter } from './queries.ts';
+import { auditLogQuery, type Filter, toQuery } from './queries.ts';
 
 const route = getRouteApi('/signed-in/audit-log');
 
 export function AuditLogPage() {
-  const filter = route.useSearch();
+  const { search = '', ...filter } = route.useSearch();
+  const navigate = route.useNavigate();
+  const setSearch = useCallback(
+    (text: string) => navigate({ search: ({ search, ...all }) => (text === '' ? all : { ...all, search: text }), replace: true }),
+    [navigate],
+  );
   return (
     <>
       <PageHeader title="Audit log" description="Who changed what, newest first. Entries cannot be changed here." />
       <div className={styles.toolbar}>
+        <SearchField label="Search shown entries" value={search} onSearch={setSearch} />
         <Filters filter={filter} />
         <ExportButtons filter={filter} />
       </div>
-      <Entries filter={filter} />
+      <Entries filter={filter} search={search} />
     </>
   );
 }
@@ -73,15 +81,21 @@ function Filters({ filter: { application = '', action = '' } }: { readonly filte
   );
 }
 
-function Entries({ filter }: { readonly filter: Filter }) {
+function Entries({ filter, search }: { readonly filter: Filter; readonly search: string }) {
   const query = useInfiniteQuery(auditLogQuery(filter));
   const { data, error, hasNextPage, isFetchingNextPage, fetchNextPage, refetch } = query;
   const names = useNames();
   if (!data) return error ? <ErrorState error={error} onRetry={refetch} /> : <Skeleton lines={8} />;
-  const entries = data.pages.flatMap((page) => page.entries);
-  if (entries.length === 0) return <NoEntries isFiltered={Object.keys(filter).length > 0} />;
+  const all = data.pages.flatMap((page) => page.entries);
+  const entries = all.filter((entry) => search === '' || matchesText(entry, names, search));
+  if (all.length === 0) return <NoEntries isFiltered={Object.keys(toQuery(filter)).length > 0} />;
   return (
     <>
+      {entries.length === 0 && (
+        <p role="status">
+          None of the {all.length} shown entries contains “{search}”.
+        </p>
+      )}
       {groupByDay(entries).map(([day, ofDay]) => (
         <section key={day} aria-label={day}>
           <h2 className={styles.day}>{day}</h2>
