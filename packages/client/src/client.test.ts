@@ -95,11 +95,12 @@ it('waits as long as the service says, and no longer once it is aborted', async 
   expect(requests).toHaveLength(1);
 });
 
-it('reports what the service said', async () => {
+it('reports what the service said, with the rules that inputs break', async () => {
   const details = [{ path: 'body.name', message: 'must be 6 to 32 characters' }];
   const body = { success: false, code: 'VALIDATION_ERROR', message: 'Request does not match the schema', details };
   const { latchkey } = start([Response.json(body, { status: 400, headers: { 'x-request-id': 'r1', 'retry-after': '7' } })]);
-  const facts = { code: body.code, status: 400, message: body.message, details, requestId: 'r1', retryAfterSeconds: 7 };
+  const message = 'Request does not match the schema: name must be 6 to 32 characters.';
+  const facts = { code: body.code, status: 400, message, details, requestId: 'r1', retryAfterSeconds: 7 };
   await expect(write(latchkey)).rejects.toMatchObject(facts);
 });
 

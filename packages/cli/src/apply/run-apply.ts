@@ -18,12 +18,15 @@ import { type Etags, readState } from './read-state.ts';
 export interface ApplyOptions {
   readonly file: string;
   readonly dryRun?: boolean;
+  readonly exitCode?: boolean;
   readonly prune?: boolean;
 }
 
 /** Plans, asks, and carries out. */
-export async function applyFile(context: Context, { file, dryRun = false, prune = false }: ApplyOptions): Promise<void> {
-  const { io, options } = context;
+export async function applyFile(context: Context, options: ApplyOptions): Promise<void> {
+  const { file, dryRun = false, exitCode = false, prune = false } = options;
+  if (exitCode && !dryRun) throw new CliError('usage', '--exit-code is for comparing. Add --dry-run.');
+  const { io } = context;
   const retryRateLimited = createRateLimitRetry((line) => context.note(line));
   const { applications } = await reportProblems(context, async () => parseDeclaration(await readText(file, io), basename(file)));
   const client = await context.client();
@@ -46,7 +49,7 @@ export async function applyFile(context: Context, { file, dryRun = false, prune 
 
   const { green, yellow, red } = context.colors;
   const lines = formatPlan(plan, { '+': green, '~': yellow, '-': red }).map((line) => `${line}\n`);
-  (options.json ? io.stderr : io.stdout).write(lines.join(''));
+  (context.options.json ? io.stderr : io.stdout).write(lines.join(''));
   const undeclared = describeUndeclared(plan);
   if (undeclared !== undefined) context.note(undeclared);
   const isApplied = !dryRun && countChanges(plan) > 0;
@@ -63,6 +66,8 @@ export async function applyFile(context: Context, { file, dryRun = false, prune 
     );
   }
   context.print({ ...plan, applied: isApplied }, describeEnd(plan, isApplied));
+  if (exitCode && countChanges(plan) > 0)
+    throw new CliError('drift', 'The server differs from the file. Run it without --dry-run to change the server.');
 }
 
 async function readText(file: string, { stdin }: Io): Promise<string> {

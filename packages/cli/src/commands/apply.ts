@@ -12,11 +12,13 @@ export function applyCommand(io: Io): Command {
     .description('Create, change and delete applications, settings, levels and files as a YAML file declares them')
     .option('-f, --file <path>', 'the file, or - for standard input', 'latchkey.yaml')
     .option('--dry-run', 'show what would change, and change nothing')
+    .option('--exit-code', 'with --dry-run, exit with 7 if the server differs from the file')
     .option('--prune', 'also delete applications and files that are not declared')
     .addOption(yesOption())
     .action(withContext(io, async (context, options: ApplyOptions) => (await loadApply()).applyFile(context, options)));
   return examples(apply, [
     ['latchkey apply --dry-run', 'Show what latchkey.yaml would change'],
+    ['latchkey apply --dry-run --exit-code', 'Let a scheduled job find what differs'],
     ['latchkey apply -f release.yaml --yes', 'Apply another file, in a script'],
     ['latchkey export | latchkey apply -f - --dry-run', 'Nothing to change: "No changes."'],
   ]);

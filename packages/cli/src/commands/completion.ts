@@ -1,7 +1,13 @@
+import { Latchkey } from '@latchkey/client';
 import { Argument, Command } from 'commander';
 import { COMPLETION_SCRIPTS, findCandidates } from '../completion/completion.ts';
+import { printable } from '../output/text.ts';
 import { examples, withContext } from '../program/command.ts';
+import type { Context } from '../program/context.ts';
 import type { Io } from '../program/io.ts';
+
+/** A person waits at the prompt. */
+const TIMEOUT_MS = 2_000;
 
 export function completionCommand(io: Io): Command {
   const completion = new Command('completion')
@@ -19,8 +25,22 @@ export function completionCommand(io: Io): Command {
 /** Command that the completion scripts call. */
 export function completeCommand(io: Io, program: Command): Command {
   return new Command('complete').argument('[words...]').action(
-    withContext(io, (_context, words: readonly string[]) => {
-      for (const candidate of findCandidates(program, words)) io.stdout.write(`${candidate}\n`);
+    withContext(io, async (context, words: readonly string[]) => {
+      const candidates = await findCandidates(program, words, () => listApplications(context));
+      for (const candidate of candidates) io.stdout.write(`${candidate}\n`);
     }),
   );
+}
+
+/** Names of applications; none without a server that responds soon. */
+async function listApplications(context: Context): Promise<readonly string[]> {
+  try {
+    const { url, key } = await context.readConnection();
+    const client = new Latchkey({ url, key, retries: 0, timeoutMs: TIMEOUT_MS });
+    const names = (await client.applications.list()).map(({ name }) => name);
+    // A terminal would interpret control characters.
+    return [...new Set(names)].filter((name) => printable(name) === name);
+  } catch {
+    return [];
+  }
 }

@@ -3,8 +3,13 @@ import type { Argument, Command, Option } from 'commander';
 /** The scripts ask the program itself, so that they never go stale. No candidate means a path. */
 export const COMPLETION_SCRIPTS: Readonly<Record<string, string>> = {
   bash: `_latchkey() {
-  local IFS=$'\\n'
-  COMPREPLY=($(latchkey complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f1))
+  local found
+  COMPREPLY=()
+  while IFS= read -r found; do
+    # Names may have spaces; within quotes they stay as they are.
+    [[ \${COMP_WORDS[COMP_CWORD]} == [\\"\\']* ]] || printf -v found %q "$found"
+    COMPREPLY+=("$found")
+  done < <(latchkey complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f1)
 }
 complete -o default -F _latchkey latchkey
 `,
@@ -28,8 +33,15 @@ complete -c latchkey -f -a '(__latchkey)'
 `,
 };
 
-/** @param words after the program's name, up to the one at the cursor, which may be empty */
-export function findCandidates(program: Command, words: readonly string[]): readonly string[] {
+/**
+ * @param words after the program's name, up to the one at the cursor, which may be empty
+ * @param listApplications reads the names of applications, for arguments and options that take one
+ */
+export async function findCandidates(
+  program: Command,
+  words: readonly string[],
+  listApplications: () => Promise<readonly string[]> = async () => [],
+): Promise<readonly string[]> {
   const current = words.at(-1) ?? '';
   let command = program;
   let positionals = 0;
@@ -44,7 +56,16 @@ export function findCandidates(program: Command, words: readonly string[]): read
       else positionals += 1;
     }
   }
-  return candidatesAt(command, optionOf, positionals, current).filter((candidate) => candidate.startsWith(current));
+  const isApplication = optionOf ? optionOf.long === '--app' : takesApplication(command, positionals, current);
+  if (!isApplication)
+    return candidatesAt(command, optionOf, positionals, current).filter((candidate) => candidate.startsWith(current));
+  // The shell gives the word as it was typed: with its quote, or with backslashes.
+  const typed = current.replace(/^["']/, '').replace(/\\(.)/g, '$1');
+  return (await listApplications()).filter((name) => name.startsWith(typed));
+}
+
+function takesApplication(command: Command, positionals: number, current: string): boolean {
+  return !current.startsWith('-') && command.registeredArguments[positionals]?.name() === 'app';
 }
 
 function candidatesAt(command: Command, optionOf: Option | undefined, positionals: number, current: string): readonly string[] {

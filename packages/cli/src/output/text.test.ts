@@ -1,5 +1,4 @@
 import { expect, it } from 'vitest';
-import { toCsvLine } from './csv.ts';
 import { formatPart, formatTable, printable, shorten, toJson } from './text.ts';
 
 it('aligns columns by what a terminal shows, and shortens the widest one to fit it', () => {
@@ -30,11 +29,6 @@ it.each([
   ['専門家専門家', 7, '専…家'],
 ])('shortens %s to %i columns', (text, width, shortened) => {
   expect(shorten(text, width)).toBe(shortened);
-});
-
-it('writes no cell of CSV that a spreadsheet evaluates', () => {
-  const cells = ['=1,"2"', '+1', '-1', '@a', '\ta', '\ra', 'a=1', '\u009b\u202e'];
-  expect(toCsvLine(cells)).toBe(String.raw`"'=1,""2""",'+1,'-1,'@a,\u0009a,\u000da,a=1,\u009b\u202e`.concat('\r\n'));
 });
 
 it('reports a part in the unit of the whole', () => {

@@ -1,7 +1,7 @@
 import { ConnectionError, LatchkeyError } from '@latchkey/client';
 
 /** Exit codes. Documented in docs/cli.md. */
-export const EXIT = { failed: 1, usage: 2, forbidden: 3, notFound: 4, rateLimited: 5, unreachable: 6 } as const;
+export const EXIT = { failed: 1, usage: 2, forbidden: 3, notFound: 4, rateLimited: 5, unreachable: 6, drift: 7 } as const;
 
 export type Outcome = keyof typeof EXIT;
 

@@ -18,8 +18,12 @@ it('the published package runs by itself, and its completion scripts are valid',
   expect(run('--version')).toMatchObject({ status: 0, stdout: `${version}\n` });
   expect(run('listen')).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining('Which application?') });
   expect(run('complete', '--', 'apps', 'pa')).toMatchObject({ status: 0, stdout: expect.stringMatching(/^pause\t.*\n$/) });
-  expect(spawnSync('bash', ['-n'], { input: run('completion', 'bash').stdout, encoding: 'utf8' })).toMatchObject({
+  // The shell quotes a name with spaces.
+  const script = `${run('completion', 'bash').stdout}latchkey() { echo "Difference Engine"; }
+    COMP_WORDS=(latchkey apps pause Diff) COMP_CWORD=3; _latchkey; echo "$COMPREPLY"`;
+  expect(spawnSync('bash', [], { input: script, encoding: 'utf8' })).toMatchObject({
     status: 0,
+    stdout: 'Difference\\ Engine\n',
     stderr: '',
   });
 });

@@ -232,17 +232,37 @@ it('gives a program of admin all its arguments, those of latchkey itself, too', 
 });
 
 describe('completion', () => {
-  const complete = (...words: string[]) => findCandidates(program, words).map((candidate) => candidate.split('\t')[0]);
+  const complete = async (...words: string[]) =>
+    (await findCandidates(program, words, async () => ['Difference Engine', 'Loom'])).map(
+      (candidate) => candidate.split('\t')[0],
+    );
 
-  it('offers commands, options and fixed values, and leaves paths to the shell', () => {
-    expect(complete('ap')).toEqual(['apps', 'apply', 'api-keys']);
-    expect(complete('apps', 'p')).toEqual(['pause']);
-    expect(complete('--profile', 'x', 'levels', '')).toEqual(['get', 'set']);
-    expect(complete('files', 'upload', '--r')).toEqual(['--replace']);
-    expect(complete('apps', 'list', '--j')).toEqual(['--json']);
-    expect(complete('keys', 'rotate', 'app', '')).toEqual(['socket', 'http']);
-    expect(complete('apps', 'flags', 'app', '--user-requires-license', '')).toEqual(['on', 'off']);
-    expect(complete('files', 'upload', '--app', 'x', '')).toEqual([]);
+  it.each([
+    [['ap'], ['apps', 'apply', 'api-keys']],
+    [['apps', 'p'], ['pause']],
+    [
+      ['--profile', 'x', 'levels', ''],
+      ['get', 'set'],
+    ],
+    [['files', 'upload', '--r'], ['--replace']],
+    [['apps', 'list', '--j'], ['--json']],
+    [
+      ['keys', 'rotate', 'app', ''],
+      ['socket', 'http'],
+    ],
+    [
+      ['apps', 'flags', 'app', '--user-requires-license', ''],
+      ['on', 'off'],
+    ],
+    [['files', 'upload', '--app', 'x', ''], []],
+    [['files', 'upload', '--app', 'Difference\\ E'], ['Difference Engine']],
+    [['apps', 'pause', '"D'], ['Difference Engine']],
+    [
+      ['levels', 'set', ''],
+      ['Difference Engine', 'Loom'],
+    ],
+  ])('of %j offers %j', async (words, candidates) => {
+    expect(await complete(...words)).toEqual(candidates);
   });
 });
 

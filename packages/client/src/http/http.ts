@@ -1,6 +1,14 @@
 import { LatchkeyError } from '../errors.ts';
 import type { ChangeOptions, CheckedOptions } from '../options.ts';
-import { type Envelope, fromFetch, type RawResponse, readEnvelope, toConnectionError, withTimeout } from './response.ts';
+import {
+  type Envelope,
+  fromFetch,
+  type RawResponse,
+  readEnvelope,
+  TIMED_OUT,
+  toConnectionError,
+  withTimeout,
+} from './response.ts';
 import { withRetries } from './retry.ts';
 import type { DataOf, EnvelopeOf, InputOf, Target } from './routes.ts';
 import { Session } from './session.ts';
@@ -109,6 +117,30 @@ export class Http {
     const headers = this.authorize(request);
     // A redirect would turn a POST into a GET, and could take the key to another host.
     return this.#fetch(request.url, { ...init, method: request.method, headers, credentials, redirect: 'manual' });
+  }
+
+  /**
+   * Opens a URL without the credential. `timeoutMs` is for the response, not for its body.
+   *
+   * @throws LatchkeyError `unexpected_response` for every other status than 200
+   */
+  async open(url: string, signal: AbortSignal | undefined): Promise<Response> {
+    const waiting = new AbortController();
+    const timer = setTimeout(() => waiting.abort(new DOMException(TIMED_OUT, 'TimeoutError')), this.options.timeoutMs);
+    try {
+      const response = await this.#fetch(url, {
+        signal: signal ? AbortSignal.any([signal, waiting.signal]) : waiting.signal,
+        credentials: 'omit',
+      });
+      if (response.status === 200) return response;
+      await response.body?.cancel();
+      const message = `The download responded with HTTP ${response.status}.`;
+      throw new LatchkeyError(message, { code: 'unexpected_response', status: response.status });
+    } catch (err) {
+      throw toConnectionError(err, new URL(url).origin, signal);
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   /** Sends a request once. `read` throws a LatchkeyError for a response that is not a success. */

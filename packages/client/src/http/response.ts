@@ -29,12 +29,10 @@ export function readEnvelope(response: RawResponse): Envelope {
   const envelope = parse(response.text);
   if (status === 200 && envelope?.success === true) return envelope as unknown as Envelope;
   const facts = factsOf(response);
-  if (typeof envelope?.code === 'string' && typeof envelope.message === 'string')
-    throw new LatchkeyError(envelope.message, {
-      ...facts,
-      code: envelope.code,
-      details: envelope.details as readonly ErrorDetail[] | undefined,
-    });
+  if (typeof envelope?.code === 'string' && typeof envelope.message === 'string') {
+    const details = envelope.details as readonly ErrorDetail[] | undefined;
+    throw new LatchkeyError(describe(envelope.message, details), { ...facts, code: envelope.code, details });
+  }
   const what = status >= 300 && status < 400 ? `HTTP ${status}, a redirect` : `HTTP ${status} without the envelope of Latchkey`;
   throw new LatchkeyError(`${what}. Is the URL that of the REST interface?`, { ...facts, code: 'unexpected_response' });
 }
@@ -53,6 +51,13 @@ function factsOf({ status, header }: RawResponse) {
   return { status, requestId: header('x-request-id'), retryAfterSeconds: toSeconds(header('retry-after')) };
 }
 
+/** The message for all wrong inputs is the same: the rules that they break make it specific. */
+function describe(message: string, details: readonly ErrorDetail[] = []): string {
+  if (details.length === 0) return message;
+  const rules = details.map((detail) => `${detail.path.replace(/^\w+\./, '')} ${detail.message}`).join('; ');
+  return `${message.replace(/[.]?$/, '')}: ${rules}.`;
+}
+
 function parse(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text);
@@ -66,7 +71,7 @@ function toSeconds(text: string | undefined): number | undefined {
   return text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : undefined;
 }
 
-const TIMED_OUT = 'No response in time.';
+export const TIMED_OUT = 'No response in time.';
 
 /** The error of a request without a response; the reason of `signal` if that ended it. */
 export function toConnectionError(err: unknown, baseUrl: string, signal: AbortSignal | undefined): unknown {

@@ -80,6 +80,16 @@ export class Files<Source> {
     return this.#http.call('POST /api/v1/panel/create-download-url', { query: { applicationId }, body }, options);
   }
 
+  /**
+   * Opens a file, by a URL that it creates. The body of the response has the bytes.
+   *
+   * @param options `signal` also ends the body
+   */
+  async download(applicationId: string, fileId: string, options: CallOptions = {}): Promise<Response> {
+    const { url } = await this.createDownloadUrl(applicationId, fileId, options);
+    return this.#http.open(url, options.signal);
+  }
+
   /** Gives a file another name. */
   async rename(applicationId: string, fileId: string, name: string, options?: CallOptions): Promise<void> {
     const body = { action: 'change_file_name' as const, fileId, fileName: name };

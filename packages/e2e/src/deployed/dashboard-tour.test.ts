@@ -39,7 +39,7 @@ describe('the dashboard as the documents show it', IN_CHROMIUM, () => {
       { image: 'application', path: application, shows: 'lk_http_' },
       { image: 'levels', path: `${application}/levels`, shows: 'Add level' },
       { image: 'files', path: `${application}/files`, shows: 'setup-win.exe' },
-      { image: 'live', path: `${application}/live`, shows: 'online, version 1.4.2' },
+      { image: 'live', path: `${application}/live`, shows: '1.0 → 1.4.2' },
       { image: 'api-keys', path: '/api-keys', shows: 'Release pipeline' },
       { image: 'audit-log', path: '/audit-log', shows: 'Account created' },
       { image: 'account', path: '/account', shows: 'This session' },

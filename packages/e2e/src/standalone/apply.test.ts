@@ -67,6 +67,9 @@ describe('the commands', () => {
       err: 'engine.zip: uploaded\nCreated Difference Engine.\n',
     });
     expect(await run(['apply', '--yes'])).toEqual({ code: 0, out: 'No changes.\n', err: '' });
+    const compare = ['apply', '-f', '-', '--dry-run', '--exit-code'];
+    expect((await run(compare, 'applications: [{ name: Difference Engine }]\n')).code).toBe(0);
+    expect((await run(compare, 'applications: [{ name: Analytical Engine }]\n')).code).toBe(7);
 
     const exported = await run(['export']);
     expect(exported).toMatchObject({ code: 0, err: '' });

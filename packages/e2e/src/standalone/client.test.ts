@@ -108,6 +108,7 @@ describe('the client', () => {
     expect(new Set(files.slice(1, 4).map((file) => file.checksum)).size).toBe(1);
     const { url } = await latchkey.files.createDownloadUrl(applicationId, files[3]?.id ?? '', { lifetimeSeconds: 30 });
     expect(await (await fetch(url)).text()).toBe('bytes');
+    expect(await (await latchkey.files.download(applicationId, files[3]?.id ?? '')).text()).toBe('bytes');
     expect(await latchkey.files.isNameFree(applicationId, 'stream')).toBe(false);
     await latchkey.files.rename(applicationId, files[1]?.id ?? '', 'renamed');
     await latchkey.files.delete(applicationId, files[0]?.id ?? '');

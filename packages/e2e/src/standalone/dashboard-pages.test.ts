@@ -177,12 +177,16 @@ describe('further pages of the dashboard', IN_CHROMIUM, () => {
     await button(page, 'Show older entries').press('Enter');
     await page.getByText('Account created').last().waitFor();
     await page.locator('summary', { hasText: 'API key created @SUM(1+1) <b>key</b>' }).press('Enter');
-    await page.getByText('allApplications').waitFor();
+    await page.getByText('All applications', { exact: true }).last().waitFor();
     await checkAccessibility(page);
     const csv = await download(page, 'Export CSV');
     expect(csv.split('\r\n')).toHaveLength(65);
     expect(csv).not.toMatch(/(^|,)"?[=+\-@]/m);
     expect(JSON.parse(await download(page, 'Export JSON'))).toHaveLength(63);
+    await page.locator('main').press('/');
+    await page.keyboard.type('key 7');
+    await expect.poll(() => page.locator('summary').count()).toBe(1);
+    expect(await page.locator('summary').textContent()).toContain('API key changed Key 7');
     await page.getByLabel('Action').selectOption('API key created');
     await expect.poll(() => page.locator('summary').count()).toBe(1);
     expect(new URL(page.url()).search).toBe('?action=api_key.created');

@@ -186,7 +186,7 @@ describe('the dashboard when something is wrong', IN_CHROMIUM, () => {
     expect(await page.locator('tbody tr').count()).toBe(200);
     await checkWidth(page);
     await button(page, 'Clear').click();
-    await page.getByText('No events yet').waitFor();
+    await page.getByText('No events in the last 24 hours').waitFor();
   });
 
   it('shows in a second tab what the first one did', async () => {

@@ -53,7 +53,7 @@ export function toOpenApiDocument(routes: readonly Route[]): Record<string, unkn
 
 /** The page, and all that it loads and calls, is of this origin. */
 const CONTENT_SECURITY_POLICY =
-  "default-src 'self'; base-uri 'self'; form-action 'self'; frame-ancestors 'self'; object-src 'none'";
+  "default-src 'self'; img-src 'self' data:; base-uri 'self'; form-action 'self'; frame-ancestors 'self'; object-src 'none'";
 
 /** Serves the OpenAPI 3.1 document of routes, and a page to read it. */
 export async function registerOpenApi(app: FastifyInstance, routes: readonly Route[]): Promise<void> {

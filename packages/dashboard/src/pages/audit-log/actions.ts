@@ -53,7 +53,6 @@ export const ACTION_GROUPS: readonly Group[] = [
       ['application.license_levels_replaced', 'License levels changed'],
       ['application.runtime_key_rotated', 'Runtime key rotated'],
       ['application.key_overlap_ended', 'Overlap of a runtime key ended'],
-      ['application.key_overlap_ended', 'Overlap of runtime keys ended'],
       ['application.deleted', 'Application deleted'],
     ],
   ],

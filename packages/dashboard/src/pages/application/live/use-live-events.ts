@@ -1,12 +1,14 @@
 import { type Application, type ConnectionState, LatchkeyError, type LiveEvent } from '@latchkey/client';
 import { useQueryClient } from '@tanstack/react-query';
-import { useEffect, useReducer, useState } from 'react';
+import { useEffect, useReducer, useRef, useState } from 'react';
 import { latchkey } from '../../../api/client.ts';
 import { applicationsQuery } from '../../applications/queries.ts';
 import { invalidateSettings } from '../queries.ts';
 
 /** Events that stay on the page, the newest ones. */
 const EVENTS_MAX = 200;
+/** More than the retained events have. */
+const PAGES_MAX = 20;
 
 type Action = { readonly add: readonly LiveEvent[] } | 'clear';
 
@@ -14,12 +16,30 @@ function reduceEvents(events: readonly LiveEvent[], action: Action): readonly Li
   return action === 'clear' ? [] : [...action.add.toReversed(), ...events].slice(0, EVENTS_MAX);
 }
 
-/** Listens to an application as a licensed copy does, while the page is open. */
+/** The retained events after a position: of the last 24 hours. Returns the position after them. */
+async function pullPast(
+  applicationId: string,
+  position: string | undefined,
+  { signal, onEvent }: { readonly signal: AbortSignal; readonly onEvent: (event: LiveEvent) => void },
+): Promise<string | undefined> {
+  let after = position;
+  for (let page = 1; page <= PAGES_MAX; page += 1) {
+    const { events, next } = await latchkey.applications.pullEvents(applicationId, { after, signal });
+    events.forEach(onEvent);
+    if (events.length === 0) break;
+    after = next;
+  }
+  return after;
+}
+
+/** The events of the last 24 hours, then those that a licensed copy gets while the page is open. */
 export function useLiveEvents({ id, applicationApiKeys: { socketKey } }: Application) {
   const queryClient = useQueryClient();
   const [events, dispatch] = useReducer(reduceEvents, []);
   const [state, setState] = useState<ConnectionState | { readonly state: 'ended' }>({ state: 'connecting' });
   const [error, setError] = useState<LatchkeyError>();
+  /** The last event that the page has. */
+  const position = useRef<string>(undefined);
   const [attempt, retry] = useReducer((count: number) => count + 1, 0);
   useEffect(() => {
     const controller = new AbortController();
@@ -27,9 +47,13 @@ export function useLiveEvents({ id, applicationApiKeys: { socketKey } }: Applica
       dispatch({ add });
       void invalidateSettings(queryClient, id);
     });
+    const { signal } = controller;
     const listen = async () => {
       setError(undefined);
-      for await (const event of latchkey.events({ socketKey, signal: controller.signal, onState: setState })) {
+      // Without the past, the connection begins with what comes.
+      position.current = await pullPast(id, position.current, { signal, onEvent: batch.push }).catch(() => position.current);
+      for await (const event of latchkey.events({ socketKey, signal, onState: setState, lastEventId: position.current })) {
+        if (event.sequence !== undefined) position.current = `${event.epoch}:${event.sequence}`;
         batch.push(event);
       }
     };

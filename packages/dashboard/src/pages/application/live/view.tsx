@@ -32,7 +32,7 @@ function Events({ application }: { readonly application: Application }) {
       {error &&
         (error.code.startsWith('socket_key') ? <Notice kind="danger" title={error.message} /> : <ErrorNotice error={error} />)}
       {events.length === 0 ? (
-        <EmptyState icon="log" title="No events yet">
+        <EmptyState icon="log" title="No events in the last 24 hours">
           Pause the application or change its version, here or elsewhere: events sent to clients appear here immediately.
         </EmptyState>
       ) : (
