@@ -1,5 +1,7 @@
-import type { ReactNode } from 'react';
+import { LatchkeyError } from '@latchkey/client';
+import { type ReactNode, useSyncExternalStore } from 'react';
 import { explainError } from '../error/explain-error.ts';
+import { hasSessionEnded, subscribeToSessionEnd } from '../session/session-end.ts';
 import { classes } from '../styles/classes.ts';
 import { CopyButton } from './copy-button.tsx';
 import { formatSeconds, useSecondsUntil } from './countdown.tsx';
@@ -28,6 +30,13 @@ export function Notice({ kind = 'info', title, children }: NoticeProps) {
 
 /** An error next to what it stopped: what happened, what to do, the request id to copy. */
 export function ErrorNotice({ error }: { readonly error: unknown }) {
+  const hasEnded = useSyncExternalStore(subscribeToSessionEnd, hasSessionEnded);
+  // Once the person has signed in again, nothing is wrong any more.
+  if (!hasEnded && error instanceof LatchkeyError && error.status === 401) return null;
+  return <ShownError error={error} />;
+}
+
+function ShownError({ error }: { readonly error: unknown }) {
   const { title, advice, requestId, retryAt } = explainError(error);
   return (
     <Notice kind="danger" title={title}>

@@ -6,6 +6,7 @@ import { Dialog } from '../components/dialog.tsx';
 import { sessionQuery, useAccount } from './session.ts';
 import { forgetSessionEnd, hasSessionEnded, subscribeToSessionEnd } from './session-end.ts';
 import { SignInForm } from './sign-in-form.tsx';
+import { tellOtherTabs } from './tabs.ts';
 
 /** Over the page when its session has ended: after the sign-in, the page goes on with its inputs. */
 export function SessionEndDialog() {
@@ -15,6 +16,7 @@ export function SessionEndDialog() {
   const resume = (session: Session) => {
     if (session.account.id !== id) return location.assign(basePath);
     forgetSessionEnd();
+    tellOtherTabs('signed-in');
     // The forms of the page keep their inputs, and their buttons work again.
     return queryClient.invalidateQueries();
   };

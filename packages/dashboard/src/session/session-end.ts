@@ -8,6 +8,13 @@ function set(value: boolean): void {
   for (const listener of listeners) listener();
 }
 
+/** True while the page goes to the sign-in: nothing asks before what is not saved is lost. */
+let isLeaving = false;
+export const isLeavingForSignIn = () => isLeaving;
+export const beginLeaving = () => {
+  isLeaving = true;
+};
+
 export const reportSessionEnd = () => set(true);
 export const forgetSessionEnd = () => set(false);
 export const hasSessionEnded = () => hasEnded;

@@ -3,20 +3,32 @@ import { useRouter } from '@tanstack/react-router';
 import { useCallback } from 'react';
 import { latchkey } from '../api/client.ts';
 import { toast } from '../toast/toasts.ts';
+import { beginLeaving } from './session-end.ts';
+import { tellOtherTabs } from './tabs.ts';
 
 /** Loads the sign-in page anew: nothing of the account stays in memory. */
 export function useLeave(): () => void {
   const queryClient = useQueryClient();
   const router = useRouter();
   return useCallback(() => {
+    beginLeaving();
     queryClient.clear();
     location.assign(router.buildLocation({ to: '/sign-in' }).publicHref);
   }, [queryClient, router]);
 }
 
+/** Leaves in all tabs, once the session has ended. */
+export function useLeaveEverywhere(): () => void {
+  const leave = useLeave();
+  return useCallback(() => {
+    tellOtherTabs('signed-out');
+    leave();
+  }, [leave]);
+}
+
 /** Ends the session. */
 export function useSignOut(): () => Promise<void> {
-  const leave = useLeave();
+  const leave = useLeaveEverywhere();
   return useCallback(async () => {
     try {
       await latchkey.account.signOut();

@@ -6,6 +6,7 @@ import { Icon } from '../components/icon.tsx';
 import { lazyComponent } from '../components/lazy-component.ts';
 import { PageError } from '../routing/page-error.tsx';
 import { SessionEndDialog } from '../session/session-end-dialog.tsx';
+import { useTabMessages } from '../session/tab-messages.ts';
 import { AccountMenu } from './account-menu.tsx';
 import { Frame } from './frame.tsx';
 import { ServiceNotice } from './service-notice.tsx';
@@ -13,6 +14,7 @@ import styles from './shell.module.css';
 import { useShortcuts } from './shortcuts.ts';
 
 const Palette = lazyComponent(() => import('./palette.tsx'), 'Palette');
+const UploadIndicator = lazyComponent(() => import('../pages/application/files/upload-indicator.tsx'), 'UploadIndicator');
 const ShortcutsDialog = lazyComponent(() => import('./shortcuts-dialog.tsx'), 'ShortcutsDialog');
 
 /** Time without requests after which the page counts as idle, in milliseconds. */
@@ -24,7 +26,8 @@ export function Shell(): ReactNode {
   useShortcuts(setOpen);
   const main = useFocusAfterNavigation();
   const matches = useMatches();
-  usePreload();
+  const isIdle = usePreload();
+  useTabMessages();
   const close = () => setOpen(undefined);
   return (
     <Frame
@@ -35,7 +38,12 @@ export function Shell(): ReactNode {
           <Icon name="search" /> Find… <kbd>{isApple ? '⌘' : 'Ctrl'} K</kbd>
         </button>
       }
-      account={<AccountMenu onShortcuts={() => setOpen('shortcuts')} />}
+      account={
+        <>
+          <Suspense>{isIdle && <UploadIndicator />}</Suspense>
+          <AccountMenu onShortcuts={() => setOpen('shortcuts')} />
+        </>
+      }
     >
       <CatchBoundary getResetKey={() => matches} errorComponent={PageError}>
         <Outlet />
@@ -51,8 +59,12 @@ export function Shell(): ReactNode {
 
 const isApple = /Mac|iPhone|iPad/.test(navigator.userAgent);
 
-/** Loads the other pages and dialogs once the first page is idle: they then open without the service. */
-function usePreload(): void {
+/**
+ * Loads the other pages and dialogs once the first page is idle: they then open without the
+ * service. Returns whether it was idle.
+ */
+function usePreload(): boolean {
+  const [isIdle, setIdle] = useState(false);
   const { routesById } = useRouter();
   const isFetching = useIsFetching() > 0;
   useEffect(() => {
@@ -61,9 +73,11 @@ function usePreload(): void {
       const own = Object.values(routesById).filter(({ id }) => id.startsWith('/signed-in/'));
       const pages = own.map(({ options }) => options.component?.preload);
       for (const preload of [...pages, Palette.preload, preloadDialogs]) preload?.()?.catch(() => undefined);
+      setIdle(true);
     }, IDLE_MS);
     return () => clearTimeout(timer);
   }, [isFetching, routesById]);
+  return isIdle;
 }
 
 /** Moves the focus to the new page, which screen readers then read; not on the first page. */

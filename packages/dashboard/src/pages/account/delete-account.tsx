@@ -4,7 +4,7 @@ import { Button } from '../../components/button.tsx';
 import { Section } from '../../components/page.tsx';
 import { TextField } from '../../components/text-field.tsx';
 import { useAccount, useLimits } from '../../session/session.ts';
-import { useLeave } from '../../session/sign-out.ts';
+import { useLeaveEverywhere } from '../../session/sign-out.ts';
 import styles from './account.module.css';
 import { readProof } from './owner-proof.tsx';
 import { ProofDialog } from './proof-dialog.tsx';
@@ -14,7 +14,7 @@ export function DeleteAccount() {
   const [isOpen, setOpen] = useState(false);
   const [typed, setTyped] = useState('');
   const consequence = useConsequence();
-  const leave = useLeave();
+  const leave = useLeaveEverywhere();
   const close = () => {
     setOpen(false);
     setTyped('');

@@ -6,6 +6,7 @@ import { DeleteApplication } from './delete-application.tsx';
 import { applicationQuery, settingsQuery } from './queries.ts';
 import { RuntimeKeys } from './runtime-keys.tsx';
 import { Settings } from './settings.tsx';
+import { Snippets } from './snippets.tsx';
 
 const route = getRouteApi('/signed-in/applications/$applicationId');
 
@@ -22,6 +23,7 @@ function Parts({ application, settings }: { readonly application: Application; r
     <>
       <Settings applicationId={application.id} settings={settings} />
       <RuntimeKeys application={application} />
+      <Snippets applicationId={application.id} />
       <DeleteApplication application={application} />
     </>
   );

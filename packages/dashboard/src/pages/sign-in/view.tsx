@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
+import { useEffect } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { buttonClass } from '../../components/button.tsx';
 import { Notice } from '../../components/notice.tsx';
@@ -8,6 +9,7 @@ import { EntryPage } from '../../session/entry-page.tsx';
 import { rememberReturnTo, takeReturnTo, useReturn } from '../../session/return-to.ts';
 import { signInMethodsQuery } from '../../session/session.ts';
 import { SignInForm } from '../../session/sign-in-form.tsx';
+import { subscribeToTabs } from '../../session/tabs.ts';
 import { OidcCodeForm } from './oidc-code-form.tsx';
 
 const route = getRouteApi('/sign-in');
@@ -16,6 +18,8 @@ export function SignInPage() {
   const { returnTo, error } = route.useSearch();
   const { data: methods } = useQuery(signInMethodsQuery);
   const leave = useReturn(returnTo);
+  // The session that another tab opened leads from here to the dashboard.
+  useEffect(() => subscribeToTabs((message) => message === 'signed-in' && location.reload()), []);
   if (error === 'two_factor_required') return <OidcCodePage />;
   const footer = (
     <>

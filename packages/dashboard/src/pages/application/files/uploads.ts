@@ -3,7 +3,7 @@ import { useSyncExternalStore } from 'react';
 import { latchkey } from '../../../api/client.ts';
 import { queryClient } from '../../../api/query-client.ts';
 import { limitsQuery } from '../../../session/session.ts';
-import { reportSessionEnd } from '../../../session/session-end.ts';
+import { isLeavingForSignIn, reportSessionEnd } from '../../../session/session-end.ts';
 import { invalidateFiles } from './queries.ts';
 import { type Upload, UploadQueue } from './upload-queue.ts';
 
@@ -20,7 +20,7 @@ export const useUploadQueue = () => useSyncExternalStore(uploadQueue.subscribe, 
 export const isActive = ({ state: { kind } }: Upload) => kind === 'waiting' || kind === 'running';
 
 /** Browsers ask before the page with running uploads is left. */
-const askBeforeUnload = (event: BeforeUnloadEvent) => event.preventDefault();
+const askBeforeUnload = (event: BeforeUnloadEvent) => isLeavingForSignIn() || event.preventDefault();
 
 uploadQueue.subscribe(() => {
   const change = uploadQueue.getSnapshot().uploads.some(isActive) ? addEventListener : removeEventListener;

@@ -8,6 +8,7 @@ import { Form } from '../../../components/form.tsx';
 import { Notice } from '../../../components/notice.tsx';
 import { Section } from '../../../components/page.tsx';
 import { EmptyState, QueryView } from '../../../components/states.tsx';
+import { isLeavingForSignIn } from '../../../session/session-end.ts';
 import { toast } from '../../../toast/toasts.ts';
 import { isChangedMeanwhile } from '../change-setting.ts';
 import { levelsQuery } from '../queries.ts';
@@ -146,7 +147,11 @@ function useSave(applicationId: string) {
 }
 
 function LeaveDialog({ isChanged }: { readonly isChanged: boolean }) {
-  const blocker = useBlocker({ shouldBlockFn: () => isChanged, enableBeforeUnload: () => isChanged, withResolver: true });
+  const blocker = useBlocker({
+    shouldBlockFn: () => isChanged,
+    enableBeforeUnload: () => isChanged && !isLeavingForSignIn(),
+    withResolver: true,
+  });
   return (
     <ConfirmDialog
       open={blocker.status === 'blocked'}
