@@ -1,7 +1,8 @@
+import { resolve } from 'node:path';
 import { Failure, modulesDir, root } from './checkout.mjs';
 import { checks, clientGenerator, runChecks } from './checks.mjs';
 import { ensureInstalled } from './install.mjs';
-import { childEnv, runNode, runTool } from './run-child.mjs';
+import { childEnv, run, runNode, runTool } from './run-child.mjs';
 
 /** When we are killed, the channel closes, and the program ends. */
 const STDIO = ['inherit', 'inherit', 'inherit', 'ipc'];
@@ -89,6 +90,12 @@ As npx latchkey listen, whose --help lists the options.`,
 Generates the code of the protocol, the types of the client from the OpenAPI document, the commands in docs/cli.md and the
 JSON Schema of latchkey.yaml.`,
   },
+  pack: {
+    run: pack,
+    usage: `npm run pack [-- <folder>]
+
+Writes the packages of the client and of the command line into the folder, or into this one.`,
+  },
   format: {
     run: (args) => runTool('biome', ['check', '--write', ...(args.length > 0 ? args : ['.'])]),
     usage: `npm run format [-- <file or folder>...]
@@ -97,7 +104,7 @@ Formats everything, or these, and sorts imports.`,
   },
 };
 
-const developmentTasks = ['test', 'test:all', 'test:faults', 'check', 'bench', 'generate', 'format'];
+const developmentTasks = ['test', 'test:all', 'test:faults', 'check', 'bench', 'generate', 'pack', 'format'];
 
 /** @returns {Promise<number>} the exit code */
 export async function runTask(name = '', args) {
@@ -147,6 +154,16 @@ async function dev(args) {
   const vite = [`${root}packages/dashboard/node_modules/vite/bin/vite.js`, '--strictPort', '--clearScreen', 'false'];
   const codes = [runNode(latchkey, { env, stdio: STDIO }), runNode(vite, { cwd: `${root}packages/dashboard` })];
   return Math.max(...(await Promise.all(codes)));
+}
+
+async function pack([folder = root]) {
+  const destination = resolve(folder);
+  const npmPack = (cwd) => run('npm', ['pack', '--pack-destination', destination], { cwd });
+  return (
+    (await npmPack(`${root}packages/client`)) ||
+    (await runNode([`${root}packages/cli/scripts/build.ts`])) ||
+    npmPack(`${root}packages/cli/dist`)
+  );
 }
 
 async function test(args) {
