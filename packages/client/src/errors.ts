@@ -7,6 +7,7 @@ export type ErrorCode =
   | 'timeout'
   | 'unexpected_response'
   | 'checksum_mismatch'
+  | 'upload_unfinished'
   | 'socket_key_rejected'
   | 'socket_key_rotated'
   | 'live_events_rejected'

@@ -11,6 +11,7 @@ import { Oidc } from './resources/oidc.ts';
 import { Releases } from './resources/releases.ts';
 import { TrustedIssuers } from './resources/trusted-issuers.ts';
 import { TwoFactor } from './resources/two-factor.ts';
+import { Uploads } from './resources/uploads.ts';
 import type { Prepare } from './upload/upload.ts';
 
 /** The common part of the clients for Node.js and for browsers. */
@@ -19,6 +20,7 @@ export class LatchkeyBase<Source> {
   readonly levels: Levels;
   readonly keys: RuntimeKeys;
   readonly files: Files<Source>;
+  readonly uploads: Uploads;
   readonly releases: Releases;
   readonly apiKeys: ApiKeys;
   readonly trustedIssuers: TrustedIssuers;
@@ -36,6 +38,7 @@ export class LatchkeyBase<Source> {
     this.levels = new Levels(http);
     this.keys = new RuntimeKeys(http);
     this.files = new Files(http, prepare);
+    this.uploads = new Uploads(http);
     this.releases = new Releases(http);
     this.apiKeys = new ApiKeys(http);
     this.trustedIssuers = new TrustedIssuers(http);

@@ -16,6 +16,8 @@ export type ApplicationChanges = { readonly [Name in keyof ApplicationSettings]?
 /** A file as the table of files has it. */
 export type StoredFile = Schemas['File'];
 export type UploadedFile = Schemas['UploadedFile'];
+/** A resumable upload. */
+export type Upload = Schemas['Upload'];
 export type FilesMetadata = Schemas['FilesMetadata'];
 export type DownloadUrl = Schemas['DownloadUrl'];
 export interface FilePage {

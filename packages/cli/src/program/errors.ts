@@ -31,6 +31,7 @@ const NEXT_STEPS: Readonly<Record<string, string>> = {
   sign_up_closed: 'Ask the operator for an account.',
   invalid_file: 'Choose another file.',
   file_name_taken: 'Add --replace, or choose another name.',
+  upload_unfinished: 'Run "latchkey uploads end", or choose another name.',
   limit_exceeded: 'Run "latchkey limits", then delete something or ask the operator.',
   upload_timeout: 'Use a faster connection, or ask the operator to raise UPLOAD_DEADLINE_SECONDS.',
   changed_meanwhile: 'Run the command again, which then begins with the new state.',

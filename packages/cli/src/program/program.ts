@@ -26,6 +26,7 @@ import { loginCommand } from '../commands/login.ts';
 import { logoutCommand } from '../commands/logout.ts';
 import { releaseCommand } from '../commands/release.ts';
 import { trustedIssuersCommand } from '../commands/trusted-issuers.ts';
+import { uploadsCommand } from '../commands/uploads.ts';
 import { whoamiCommand } from '../commands/whoami.ts';
 import { helpConfiguration } from '../output/help.ts';
 import { printable, printableLines } from '../output/text.ts';
@@ -60,6 +61,7 @@ export function createProgram(io: Io, admin: AdminPrograms = {}): Command {
   const more = [
     levelsCommand,
     keysCommand,
+    uploadsCommand,
     applyCommand,
     exportCommand,
     apiKeysCommand,

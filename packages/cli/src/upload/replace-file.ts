@@ -25,7 +25,7 @@ interface Replacement {
 export async function replaceFile(client: Latchkey, applicationId: string, replacement: Replacement): Promise<UploadedFile> {
   const { path, former, options } = replacement;
   const temporaryName = `new-${randomBytes(6).toString('hex')}`;
-  const uploaded = await client.files.upload(applicationId, path, { ...options, name: temporaryName });
+  const uploaded = await client.files.upload(applicationId, path, { ...options, name: temporaryName, resume: false });
   try {
     await client.files.delete(applicationId, former.id);
     await client.files.rename(applicationId, uploaded.id, former.displayName);

@@ -48,6 +48,9 @@ export interface RepeatOptions extends SendOptions {
   readonly repeatable?: boolean;
 }
 
+/** Routes of resumable uploads, whose requests name the version of the tus protocol. */
+const UPLOADS = '/api/v1/panel/uploads';
+
 /** 128 random bits in hex. Browsers have `randomUUID` only on pages from HTTPS. */
 export function createIdempotencyKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
@@ -95,7 +98,8 @@ export class Http {
     const path = pattern.replaceAll(/\{(\w+)\}/g, (_all, name: string) => encodeURIComponent(parameters[name] ?? ''));
     const given = Object.entries(query).filter(([, value]) => value !== undefined);
     const search = new URLSearchParams(Object.fromEntries(given.map(([name, value]) => [name, String(value)]))).toString();
-    return { method, path, url: `${this.options.baseUrl}${path}${search && `?${search}`}`, headers: {} };
+    const headers: Record<string, string> = path.startsWith(UPLOADS) ? { 'tus-resumable': '1.0.0' } : {};
+    return { method, path, url: `${this.options.baseUrl}${path}${search && `?${search}`}`, headers };
   }
 
   /** Adds the credential to the headers of a request. */

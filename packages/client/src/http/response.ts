@@ -26,8 +26,9 @@ export interface Envelope {
 /** @throws LatchkeyError for every response without a success envelope */
 export function readEnvelope(response: RawResponse): Envelope {
   const { status } = response;
+  if (status === 204) return { success: true, message: '' };
   const envelope = parse(response.text);
-  if (status === 200 && envelope?.success === true) return envelope as unknown as Envelope;
+  if ((status === 200 || status === 201) && envelope?.success === true) return envelope as unknown as Envelope;
   const facts = factsOf(response);
   if (typeof envelope?.code === 'string' && typeof envelope.message === 'string') {
     const details = envelope.details as readonly ErrorDetail[] | undefined;

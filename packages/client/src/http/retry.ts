@@ -28,10 +28,11 @@ export async function withRetries<T>(call: () => Promise<T>, policy: RetryPolicy
   }
 }
 
+export const backoffMs = (attempt: number) => Math.random() * Math.min(BACKOFF_MS_MAX, BACKOFF_MS * 2 ** attempt);
+
 /** Milliseconds until a failed call is repeated; undefined if it is not. */
 function retryDelayMs(err: unknown, attempt: number, { idempotent }: RetryPolicy): number | undefined {
-  if (err instanceof ConnectionError)
-    return idempotent || err.unsent ? Math.random() * Math.min(BACKOFF_MS_MAX, BACKOFF_MS * 2 ** attempt) : undefined;
+  if (err instanceof ConnectionError) return idempotent || err.unsent ? backoffMs(attempt) : undefined;
   if (!(err instanceof LatchkeyError)) return undefined;
   // A limit rejects before any effect; a dependency may fail after one.
   const isSafe = err.status === 429 || err.code === 'idempotency_in_progress' || (err.status === 503 && idempotent);
@@ -40,7 +41,7 @@ function retryDelayMs(err: unknown, attempt: number, { idempotent }: RetryPolicy
 }
 
 /** Waits, and rejects with the reason of the signal once it is aborted. */
-function sleep(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
+export function sleep(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) {
       reject(signal.reason);

@@ -4,7 +4,7 @@ import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Http, HttpRequest } from '../http/http.ts';
 import { sendBytes } from './node-send.ts';
-import type { ByteSource, CheckSize, Content, ContentOptions, Sent } from './upload.ts';
+import type { CheckSize, Content, ContentOptions, Parts, Sent } from './upload.ts';
 
 /** A path, a `file:` URL, bytes, a `Blob`, or a stream. */
 export type NodeSource = string | URL | Uint8Array | Blob | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>;
@@ -15,8 +15,8 @@ const BUFFER_BYTES = 2 * 1024 * 1024;
 export async function prepareContent(source: NodeSource, check: CheckSize, signal: AbortSignal | undefined): Promise<Content> {
   if (typeof source === 'string' || source instanceof URL) return prepareFile(source, check, signal);
   if (source instanceof Uint8Array) {
-    const chunks = async function* () {
-      yield source;
+    const chunks = async function* (from: number, to: number) {
+      yield source.subarray(from, to);
     };
     await check(source.byteLength, undefined);
     return prepareRepeatable({ byteSize: source.byteLength, chunks }, signal);
@@ -25,7 +25,11 @@ export async function prepareContent(source: NodeSource, check: CheckSize, signa
     const { name: given } = source as { readonly name?: unknown };
     const name = typeof given === 'string' ? given : undefined;
     await check(source.size, name);
-    const bytes = { byteSize: source.size, chunks: () => source.stream() as AsyncIterable<Uint8Array> };
+    const bytes = {
+      byteSize: source.size,
+      chunks: (from: number, to: number) =>
+        (to - from === source.size ? source : source.slice(from, to)).stream() as AsyncIterable<Uint8Array>,
+    };
     return prepareRepeatable(bytes, signal, { name });
   }
   return streamContent(source as AsyncIterable<Uint8Array>);
@@ -38,7 +42,7 @@ async function prepareFile(path: string | URL, check: CheckSize, signal: AbortSi
     if (!stats.isFile()) throw new TypeError(`${path} is not a file`);
     const name = basename(path instanceof URL ? fileURLToPath(path) : path);
     await check(stats.size, name);
-    const bytes = { byteSize: stats.size, chunks: () => readFileChunks(handle, stats.size) };
+    const bytes = { byteSize: stats.size, chunks: (from: number, to: number) => readFileChunks(handle, from, to) };
     return await prepareRepeatable(bytes, signal, { name, close: () => handle.close() });
   } catch (err) {
     await handle.close();
@@ -46,11 +50,11 @@ async function prepareFile(path: string | URL, check: CheckSize, signal: AbortSi
   }
 }
 
-/** Reads this many bytes into one buffer. */
-async function* readFileChunks(handle: FileHandle, byteSize: number): AsyncGenerator<Uint8Array, void> {
-  const buffer = Buffer.allocUnsafeSlow(Math.max(1, Math.min(BUFFER_BYTES, byteSize)));
-  for (let position = 0; position < byteSize; ) {
-    const length = Math.min(buffer.length, byteSize - position);
+/** Reads a part of a file into one buffer. */
+async function* readFileChunks(handle: FileHandle, from: number, to: number): AsyncGenerator<Uint8Array, void> {
+  const buffer = Buffer.allocUnsafeSlow(Math.max(1, Math.min(BUFFER_BYTES, to - from)));
+  for (let position = from; position < to; ) {
+    const length = Math.min(buffer.length, to - position);
     const { bytesRead } = await handle.read(buffer, 0, length, position);
     if (bytesRead === 0) throw new Error('The file became shorter while it was uploaded');
     position += bytesRead;
@@ -63,17 +67,28 @@ interface Facts {
   readonly close?: () => Promise<void>;
 }
 
-async function prepareRepeatable(bytes: ByteSource, signal: AbortSignal | undefined, facts: Facts = {}): Promise<Content> {
+/** Bytes that can be read from anywhere, and again. */
+interface RandomAccess {
+  readonly byteSize: number;
+  chunks(from: number, to: number): AsyncIterable<Uint8Array>;
+}
+
+async function prepareRepeatable(bytes: RandomAccess, signal: AbortSignal | undefined, facts: Facts = {}): Promise<Content> {
+  const { byteSize } = bytes;
   const hash = createHash('sha256');
-  for await (const chunk of bytes.chunks()) {
+  for await (const chunk of bytes.chunks(0, byteSize)) {
     signal?.throwIfAborted();
     hash.update(chunk);
   }
+  const sha256 = hash.digest();
+  const send: Parts['send'] = (http, request, options, from, to) =>
+    sendBytes(http, request, { byteSize: to - from, chunks: () => bytes.chunks(from, to) }, options);
   return {
     name: facts.name,
-    sha256: hash.digest(),
+    sha256,
     repeatable: true,
-    send: async (http, request, options) => ({ success: await sendBytes(http, request, bytes, options) }),
+    send: async (http, request, options) => ({ success: await send(http, request, options, 0, byteSize) }),
+    parts: { byteSize, sha256, send },
     close: facts.close ?? (async () => undefined),
   };
 }

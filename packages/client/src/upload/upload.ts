@@ -2,26 +2,26 @@ import { LatchkeyError } from '../errors.ts';
 import { createIdempotencyKey, type Http, type HttpRequest, type Success } from '../http/http.ts';
 import { type CallOptions, checkTimeout } from '../options.ts';
 import type { UploadedFile } from '../types.ts';
+import { type ContentOptions, type Parts, toHex, type UploadProgress } from './parts.ts';
+import { CHUNK_BYTES, uploadInChunks } from './resumable.ts';
 
-export interface UploadProgress {
-  readonly sentBytes: number;
-  /** Undefined for a stream. */
-  readonly totalBytes: number | undefined;
-}
+export type { ContentOptions, Parts, UploadProgress };
 
 export interface UploadOptions extends CallOptions {
   /** Name of the file; that of the source if it has one. */
   readonly name?: string | undefined;
   /** Called while the bytes are sent; from 0 again if the upload is repeated. */
   readonly onProgress?: ((progress: UploadProgress) => void) | undefined;
-  /** Longest time of an upload, in milliseconds, up to 2,147,483,647: 300,000 unless given. */
+  /**
+   * False to send the file in one request. Otherwise one of over 10 MiB, unless it is a stream, is a
+   * resumable upload: it continues by itself, also that of a process which ended within 24 hours.
+   */
+  readonly resume?: boolean | undefined;
+  /**
+   * Longest time of an upload, in milliseconds, up to 2,147,483,647: 300,000 unless given.
+   * That of 10 MiB if it is resumable.
+   */
   readonly timeoutMs?: number | undefined;
-}
-
-export interface ContentOptions {
-  readonly signal: AbortSignal | undefined;
-  readonly timeoutMs: number;
-  readonly onProgress: (progress: UploadProgress) => void;
 }
 
 export interface Sent {
@@ -45,6 +45,8 @@ export interface Content {
   readonly repeatable: boolean;
   /** Sends them. Every time that it waits is bounded by `timeoutMs`. */
   send(http: Http, request: HttpRequest, options: ContentOptions): Promise<Sent>;
+  /** What a resumable upload needs; undefined if this source can't be one. */
+  readonly parts?: Parts | undefined;
   close(): Promise<void>;
 }
 
@@ -82,6 +84,12 @@ export async function uploadFile<Source>(
   try {
     const fileName = options.name ?? content.name;
     if (fileName === undefined) throw new TypeError('The source has no name: pass the option name');
+    const isResumable = options.resume !== false && (content.parts?.byteSize ?? 0) > CHUNK_BYTES;
+    const stored =
+      content.parts && isResumable
+        ? await uploadInChunks(http, content.parts, { applicationId, fileName, signal, timeoutMs, onProgress })
+        : undefined;
+    if (stored) return stored;
     const request = http.toRequest(TARGET, { query: { applicationId, fileName } });
     request.headers['content-type'] = BYTES;
     if (content.sha256) {
@@ -131,5 +139,4 @@ function checkStored({ success }: Sent, sha256: Uint8Array | undefined): Uploade
   throw new LatchkeyError(message, { code: 'checksum_mismatch' });
 }
 
-const toHex = (bytes: Uint8Array) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 const toBase64 = (bytes: Uint8Array) => btoa(String.fromCharCode(...bytes));

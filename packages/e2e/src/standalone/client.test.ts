@@ -1,3 +1,4 @@
+import { createHash, randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,16 +7,19 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { beforeAll, beforeEach, describe, expect, inject, it, onTestFinished } from 'vitest';
 import { WebSocket as Ws } from 'ws';
 import { createKey, type Owner, signUp, unique } from '../client/caller.ts';
+import { startInterruptingProxy } from '../fakes/interrupting-proxy.ts';
 
 const { baseUrl, realtimeUrl } = inject('latchkeyInstance');
 const TIMEOUT = { timeoutMs: 15_000 };
 
 let owner: Owner;
+let key: string;
 let latchkey: Latchkey;
 let applicationId: string;
 beforeAll(async () => {
   owner = await signUp();
-  latchkey = new Latchkey({ url: baseUrl, key: (await createKey(owner)).text });
+  key = (await createKey(owner)).text;
+  latchkey = new Latchkey({ url: baseUrl, key });
 });
 beforeEach(async () => {
   applicationId = (await latchkey.applications.create({ name: unique('app-') })).id;
@@ -115,6 +119,44 @@ describe('the client', () => {
     const found = [];
     for await (const file of latchkey.files.iterate(applicationId, { search: 'NAMED' })) found.push(file.displayName);
     expect([found, (await latchkey.files.metadata(applicationId)).totalFiles]).toEqual([['renamed', 'named'], 4]);
+  });
+
+  it('continues a large upload of a process that ended, lists unfinished ones and ends them', async () => {
+    const proxy = await startInterruptingProxy(baseUrl);
+    onTestFinished(proxy.stop);
+    const bytes = randomBytes(25 * 1_048_576);
+    // The creation and a chunk pass; the next chunk breaks off, as if the process had been killed.
+    proxy.arm({ write: 3, when: 'during' });
+    const killed = new Latchkey({ url: proxy.url, key, retries: 0 });
+    await expect(killed.files.upload(applicationId, bytes, { name: 'large' })).rejects.toThrow();
+    const unfinished = await latchkey.uploads.list();
+    expect(unfinished).toMatchObject([{ applicationId, fileName: 'large', byteSize: bytes.length }]);
+    expect(unfinished[0]?.byteOffset).toBeGreaterThanOrEqual(10 * 1_048_576);
+    const other = latchkey.files.upload(applicationId, randomBytes(bytes.length), { name: 'large' });
+    await expect(other).rejects.toMatchObject({ code: 'upload_unfinished' });
+    const sent: number[] = [];
+    const onProgress = ({ sentBytes }: { readonly sentBytes: number }) => sent.push(sentBytes);
+    const { checksum } = await latchkey.files.upload(applicationId, bytes, { name: 'large', onProgress });
+    expect(checksum).toBe(createHash('sha256').update(bytes).digest('hex'));
+    expect([sent[0], sent.at(-1)]).toEqual([expect.any(Number), bytes.length]);
+    expect(sent[0]).toBeGreaterThanOrEqual(10 * 1_048_576);
+    expect((await latchkey.files.upload(applicationId, bytes, { name: 'large' })).checksum).toBe(checksum);
+    proxy.arm({ write: 2, when: 'before' });
+    await expect(killed.files.upload(applicationId, bytes, { name: 'again' })).rejects.toThrow();
+    const [{ id } = { id: '' }] = await latchkey.uploads.list();
+    await latchkey.uploads.end(id);
+    expect(await latchkey.uploads.list()).toEqual([]);
+  });
+
+  it('goes on with a large upload by itself where a connection breaks', async () => {
+    const proxy = await startInterruptingProxy(baseUrl);
+    onTestFinished(proxy.stop);
+    const bytes = randomBytes(12 * 1_048_576);
+    proxy.arm({ write: 2, when: 'during' });
+    const upload = new Latchkey({ url: proxy.url, key }).files.upload(applicationId, bytes, { name: 'broken' });
+    await eventually(async () => proxy.hasInterrupted());
+    proxy.arm(undefined);
+    expect(await upload).toMatchObject({ byteSize: bytes.length });
   });
 
   it('stores nothing of an aborted upload, and sends no byte of one that is rejected', async () => {
