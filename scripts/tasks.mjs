@@ -1,3 +1,4 @@
+import { mkdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Failure, modulesDir, root } from './checkout.mjs';
 import { checks, clientGenerator, runChecks } from './checks.mjs';
@@ -158,6 +159,7 @@ async function dev(args) {
 
 async function pack([folder = root]) {
   const destination = resolve(folder);
+  mkdirSync(destination, { recursive: true });
   const npmPack = (cwd) => run('npm', ['pack', '--pack-destination', destination], { cwd });
   return (
     (await npmPack(`${root}packages/client`)) ||
