@@ -1,7 +1,6 @@
 import { lookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
-import { Agent, fetch } from 'undici';
 import { DEADLINES_MS } from '../rpc/deadlines.ts';
 
 /** Rejects a connection to a network that is not public. */
@@ -34,15 +33,24 @@ const lookupPublic: LookupFunction = (hostname, options, callback) => {
  * @returns `fetch`, which rejects with {@link InternalAddressError} as the error or its cause
  */
 export function createPublicFetch(internalHosts: ReadonlySet<string>): typeof globalThis.fetch {
-  const connect = { timeout: DEADLINES_MS.connect };
-  const anywhere = new Agent({ connect });
-  const publicOnly = new Agent({ connect: { ...connect, lookup: lookupPublic } });
+  let loaded: ReturnType<typeof loadAgents> | undefined;
   return (async (input: string | URL, init?: RequestInit) => {
     const url = new URL(input);
     const isListed = internalHosts.has(url.host);
     // Addresses are connected to without a look-up.
     const literal = url.hostname.replace(/^\[|\]$/g, '');
     if (!isListed && isIP(literal) !== 0 && !isPublicAddress(literal)) throw new InternalAddressError();
+    loaded ??= loadAgents();
+    const { fetch, anywhere, publicOnly } = await loaded;
     return fetch(url, { ...(init as object), dispatcher: isListed ? anywhere : publicOnly });
   }) as typeof globalThis.fetch;
+}
+
+/** Loaded with the first request, as the library takes memory at rest. */
+async function loadAgents() {
+  const { Agent, fetch } = await import('undici');
+  const connect = { timeout: DEADLINES_MS.connect };
+  const anywhere = new Agent({ connect });
+  const publicOnly = new Agent({ connect: { ...connect, lookup: lookupPublic } });
+  return { fetch, anywhere, publicOnly };
 }
