@@ -164,7 +164,9 @@ describe('the dashboard in a browser', IN_CHROMIUM, () => {
     const path = '/api/v1/panel/create-application-license-levels';
     await owner.session.post(path, { levels: ['basic', 'pro'] }, { applicationId });
     const page = await open(`/applications/${applicationId}/levels`, { owner });
-    const names = async () => Promise.all((await page.getByRole('textbox').all()).map((input) => input.inputValue()));
+    // In one step: a locator of a box that is removed meanwhile would wait for it.
+    const names = () =>
+      page.getByRole('textbox').evaluateAll((boxes) => boxes.map((box) => (box as { readonly value?: string }).value));
     const read = async () => (await owner.session.get('/api/v1/panel/get-application-license-levels', { applicationId })).data;
     await button(page, 'Add level').click();
     await page.getByLabel('Level 3').fill('pro');
