@@ -16,7 +16,7 @@ const MAIL = ['SMTP_URL=smtp://latchkey:secret@mail.example.com', 'MAIL_FROM=lat
 const COLLECTOR = 'OTEL_EXPORTER_OTLP_ENDPOINT=http://collector.observability:4318';
 const METRICS_TOKEN = { name: 'latchkey-metrics', literals: ['METRICS_TOKEN=CHANGE_ME'] };
 const ALL: Extension = {
-  components: ['disk', 'gateway-api', 'grpc-callers', 'mail', 'oidc', 'tracing', 'metrics'],
+  components: ['disk', 'gateway-api', 'grpc-callers', 'mail', 'oidc', 'trusted-issuers', 'tracing', 'metrics'],
   secretGenerator: [{ name: 'latchkey-oidc', literals: OIDC }, { name: 'latchkey-mail', literals: MAIL }, METRICS_TOKEN],
   configMapGenerator: settings(COLLECTOR),
 };

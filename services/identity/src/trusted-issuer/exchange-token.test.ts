@@ -153,7 +153,13 @@ describe('the keys of an issuer', () => {
     ['that hangs', { '/.well-known/openid-configuration': () => undefined }],
     ['whose keys hang', { '/jwks': (_req, res) => void res.write('{"keys":[') }],
     ['with a huge key set', { '/jwks': (_req, res) => void res.end(`{"keys":[${' '.repeat(300 * 1024)}]}`) }],
-    ['that redirects', { '/jwks': (_req, res) => void res.writeHead(302, { location: `${issuer.url}/token` }).end() }],
+    [
+      'that redirects to its keys',
+      {
+        '/jwks': (_req, res) => void res.writeHead(302, { location: `${issuer.url}/moved` }).end(),
+        '/moved': (_req, res) => sendJson(res, 200, published),
+      },
+    ],
     [
       'that is another one',
       { '/.well-known/openid-configuration': (_req, res) => sendJson(res, 200, { issuer: 'https://x.test' }) },
@@ -233,6 +239,19 @@ describe('a key of a trusted issuer', () => {
     expect(await outcomeOf(exchange(await token()))).toBe('token_not_accepted');
     const entries = await auditReader(identity.service.routes)(accountId);
     expect(entries.at(-1)).toMatchObject({ action: 'trusted_issuer.deleted', changes: { name: 'GitHub', revokedKeys: 2 } });
+  });
+
+  test('is not made once its trusted issuer was removed while its keys were read', async () => {
+    const { trustedIssuers: own } = identity.connect();
+    const asked = Promise.withResolvers<() => void>();
+    issuer.answers['/jwks'] = (_req, res) => asked.resolve(() => sendJson(res, 200, published));
+    const { accountId, trusted, token } = await trustSome();
+    const exchanged = outcomeOf(own.exchangeToken({ subjectToken: await token() }));
+    const answer = await asked.promise;
+    await trustedIssuers.deleteTrustedIssuer({ accountId, trustedIssuerId: trusted.id });
+    answer();
+    expect(await exchanged).toBe('token_not_accepted');
+    expect(await keysOf(accountId)).toEqual([]);
   });
 
   test('can be revoked, but neither changed nor rotated', async () => {
