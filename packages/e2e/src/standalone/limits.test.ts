@@ -17,6 +17,12 @@ const APPLICATIONS = '/api/v1/panel/get-applications';
 const SIGN_IN = '/api/v1/auth/sign-in';
 const SIGN_UP = '/api/v1/auth/sign-up';
 
+/**
+ * Each process counts for itself for a second after Redis took longer than 250 ms, as it can on a
+ * busy machine. A limit is not exact then.
+ */
+const RETRIED = { retry: 2 };
+
 let instance: DedicatedInstance;
 beforeAll(async () => {
   instance = await startDedicatedInstance({
@@ -81,7 +87,7 @@ function expectLimit(
   );
 }
 
-describe('the limit per address', () => {
+describe('the limit per address', RETRIED, () => {
   it('is checked before anything else, and exact for requests at the same time', async () => {
     const owner = await signUp(newClient());
     const { api: key } = await createKey(owner);
@@ -117,7 +123,7 @@ describe('the limit per address', () => {
   });
 });
 
-describe('the limit per key or session', () => {
+describe('the limit per key or session', RETRIED, () => {
   it('holds from any address and before the scope, also at the same time, and for no other key of the account', async () => {
     const owner = await signUp(newClient());
     const [key, unscoped, other] = [
@@ -142,7 +148,7 @@ describe('the limit per key or session', () => {
   });
 });
 
-describe('signing up and in', () => {
+describe('signing up and in', RETRIED, () => {
   it('are limited per address, whether they succeed or not', async () => {
     const client = newClient();
     const answers = [await client.post(SIGN_UP, newBody()), ...(await repeat(AUTH, () => client.post(SIGN_UP, {})))];
@@ -179,14 +185,14 @@ describe('signing up and in', () => {
   });
 });
 
-it('turning two-factor authentication off is limited per account, at the same time and from wherever', async () => {
+it('turning two-factor authentication off is limited per account, at the same time and from wherever', RETRIED, async () => {
   const { session } = await signUp(newClient());
   const disable = () =>
     elsewhere(session).post('/api/v1/auth/two-factor/disable', { password: 'wrong password', code: '123456' });
   expectLimit(await atOnce(PRINCIPAL, disable), [AUTH, 400], 'two-factor-disabling', AUTH, 60);
 });
 
-it('creating API keys is limited per account, which only successes count for', async () => {
+it('creating API keys is limited per account, which only successes count for', RETRIED, async () => {
   const owner = await signUp(newClient());
   const body = { name: 'A key', scopes: SCOPES, allApplications: true };
   // Several sessions, so that the limit per session is not in the way.
