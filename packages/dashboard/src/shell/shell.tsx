@@ -1,6 +1,7 @@
-import { useIsFetching } from '@tanstack/react-query';
+import { useIsFetching, useQueryClient } from '@tanstack/react-query';
 import { CatchBoundary, Outlet, useLocation, useMatches, useRouter } from '@tanstack/react-router';
 import { type ReactNode, Suspense, useEffect, useRef, useState } from 'react';
+import { followChanges } from '../api/changes.ts';
 import { preloadDialogs } from '../components/dialog.tsx';
 import { Icon } from '../components/icon.tsx';
 import { lazyComponent } from '../components/lazy-component.ts';
@@ -28,6 +29,8 @@ export function Shell(): ReactNode {
   const matches = useMatches();
   const isIdle = usePreload();
   useTabMessages();
+  const queryClient = useQueryClient();
+  useEffect(() => followChanges(queryClient), [queryClient]);
   const close = () => setOpen(undefined);
   return (
     <Frame

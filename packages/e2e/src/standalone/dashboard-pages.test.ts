@@ -59,6 +59,23 @@ describe('further pages of the dashboard', IN_CHROMIUM, () => {
     expect((await owner.session.get('/api/v1/panel/trusted-issuers')).data).toEqual([]);
   });
 
+  it('shows what changes elsewhere', async () => {
+    const owner = await signUp();
+    const applicationId = await createApplication(owner.session, 'Difference Engine');
+    const { api } = await createKey(owner);
+    let streaming: Promise<unknown> | undefined;
+    const prepare = async (page: Page) => {
+      streaming = page.waitForResponse((response) => response.url().endsWith('/auth/changes'));
+    };
+    const page = await open(`/applications/${applicationId}/files`, { owner, prepare });
+    await streaming;
+    await button(page, 'Pause').waitFor();
+    await setSetting(api, applicationId, 'status', 'paused');
+    await upload(api, applicationId, 'elsewhere.txt');
+    await button(page, 'Resume').waitFor();
+    await page.getByRole('row', { name: /elsewhere\.txt/ }).waitFor();
+  });
+
   it('creates an API key that works, shows it once, changes and revokes it', async () => {
     const owner = await signUp();
     const applicationId = await createApplication(owner.session, '<b>Difference</b> Engine');

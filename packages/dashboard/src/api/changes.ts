@@ -1,0 +1,79 @@
+import type { Query, QueryClient } from '@tanstack/react-query';
+import { basePath } from './settings.ts';
+
+interface Change {
+  readonly kind: string;
+  readonly applicationId?: string;
+}
+
+/** Reads that a change of an application makes old; so are those with its id in the key. */
+const OF_APPLICATIONS = ['applications', 'limits', 'audit-log'];
+
+/** Reads that other changes make old, by kind: the first parts of their keys. */
+const OF_KIND: Readonly<Record<string, readonly string[]>> = {
+  api_key: ['api-keys', 'limits', 'audit-log'],
+  account: ['session', 'sessions', 'oidc-links', 'api-keys', 'audit-log'],
+};
+
+/** Pages read again once in this time at most, in milliseconds. */
+const INTERVAL_MS = 1_000;
+/** Time until another attempt after the stream was rejected, in milliseconds. */
+const RETRY_MS = 30_000;
+
+/**
+ * Reads again what a page shows when that has changed elsewhere, while the page is visible.
+ *
+ * @returns a function that ends it
+ */
+export function followChanges(queryClient: QueryClient): () => void {
+  let stream: EventSource | undefined;
+  let wasOpen = false;
+  let changes: Change[] = [];
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let retry: ReturnType<typeof setTimeout> | undefined;
+  const readAgain = () => {
+    timer = undefined;
+    const seen = changes;
+    changes = [];
+    void queryClient.invalidateQueries({ predicate: (query) => seen.some((change) => isOld(query, change)) });
+  };
+  const collect = (change: Change) => {
+    changes.push(change);
+    timer ??= setTimeout(readAgain, INTERVAL_MS);
+  };
+  const close = () => {
+    clearTimeout(retry);
+    stream?.close();
+  };
+  const open = () => {
+    close();
+    if (document.hidden) return;
+    stream = new EventSource(`${basePath.replace(/\/$/, '')}/api/v1/auth/changes`);
+    stream.onopen = () => {
+      // What changed while the page was away.
+      if (wasOpen) collect({ kind: 'any' });
+      wasOpen = true;
+    };
+    stream.onmessage = ({ data }) => collect(JSON.parse(data));
+    // The browser reconnects by itself, except after a response that is no stream.
+    stream.onerror = () => {
+      if (stream?.readyState !== EventSource.CLOSED) return;
+      // The session may have ended.
+      collect({ kind: 'account' });
+      retry = setTimeout(open, RETRY_MS);
+    };
+  };
+  document.addEventListener('visibilitychange', open);
+  open();
+  return () => {
+    document.removeEventListener('visibilitychange', open);
+    clearTimeout(timer);
+    close();
+  };
+}
+
+function isOld({ queryKey: [name, id] }: Query, { kind, applicationId }: Change): boolean {
+  if (kind === 'any') return true;
+  if (applicationId === undefined) return (OF_KIND[kind] ?? OF_APPLICATIONS).includes(String(name));
+  return id === applicationId || OF_APPLICATIONS.includes(String(name));
+}
