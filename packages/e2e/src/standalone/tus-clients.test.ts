@@ -1,17 +1,14 @@
-import { execFile } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { Upload } from 'tus-js-client';
-import { beforeAll, expect, it, onTestFinished } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import type { Api } from '../client/api.ts';
 import { createApplication, createKey, signUp, unique } from '../client/caller.ts';
 import { listFiles, MIB } from '../client/files.ts';
+import { installPython, WITH_PYTHON } from '../client/python.ts';
 
 /** Clients of the protocol that others wrote, as judges of it. */
-const run = promisify(execFile);
 const bytes = randomBytes(12 * MIB);
 const sha256 = createHash('sha256').update(bytes).digest('hex');
 
@@ -74,16 +71,12 @@ assert again.offset == 5 * 1024 * 1024, again.offset
 again.upload()
 `;
 
-it.runIf(process.env.LATCHKEY_TESTS === 'all')('tuspy uploads a file, and continues it', { timeout: 180_000 }, async () => {
-  const dir = await mkdtemp(join(tmpdir(), 'latchkey-tuspy-'));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
-  await run('python3', ['-m', 'venv', dir]);
-  await run(join(dir, 'bin', 'pip'), ['install', '--quiet', '--disable-pip-version-check', 'tuspy==1.1.0']);
+it('tuspy uploads a file, and continues it', WITH_PYTHON, async () => {
+  const { dir, run } = await installPython('tuspy==1.1.0');
   await writeFile(join(dir, 'upload.py'), TUSPY);
   await writeFile(join(dir, 'content'), bytes);
   const [fileName, url] = [unique(), `${api.baseUrl}/api/v1/panel/uploads`];
-  const args = [url, api.headers.authorization as string, join(dir, 'content'), applicationId, fileName, sha256];
-  await run(join(dir, 'bin', 'python'), [join(dir, 'upload.py'), ...args]);
+  await run('python', ['upload.py', url, api.headers.authorization as string, 'content', applicationId, fileName, sha256]);
   const file = (await listFiles(api, applicationId)).find(({ displayName }) => displayName === fileName);
   expect(file).toMatchObject({ byteSize: bytes.length, checksum: sha256 });
 });
