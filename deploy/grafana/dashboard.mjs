@@ -78,7 +78,7 @@ const rows = {
     }),
   ],
   'Events and queues': [
-    panel('Events not yet in the queues', 'short', { waiting: max('', metric('outbox_waiting_events')) }),
+    panel('Events not yet delivered', 'short', { waiting: max('', metric('outbox_waiting_events')) }),
     panel('Age of the oldest waiting event', 's', { oldest: max('', metric('outbox_oldest_seconds')) }),
     panel('Jobs waiting', 'short', { '{{queue}}': max('queue', metric('queue_jobs', 'state="waiting"')) }),
     panel('Jobs active, delayed, failed', 'short', {

@@ -55,7 +55,7 @@ export const LIVE_EVENTS: Readonly<Record<string, LiveEvent>> = {
 
 export const LIVE_EVENT_TYPE_PREFIX = 'latchkey.application.';
 
-export const sourceOf = (applicationId: string) => `/applications/${applicationId}`;
+const sourceOf = (applicationId: string) => `/applications/${applicationId}`;
 
 /** A CloudEvent of an application; one of the event log has a `sequence`. */
 export interface LiveCloudEvent {

@@ -9,6 +9,7 @@ import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
 import { createQueueProducer } from '@latchkey/kit/queue/producer';
 import { createChangePublisher } from '@latchkey/kit/redis/account-changes';
+import { createEventPublisher } from '@latchkey/kit/redis/live-events';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { createSweeper } from '@latchkey/kit/sweeper/sweeper';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
@@ -44,7 +45,8 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
   const { db, pool } = database;
   const onReady = () => relay.wake();
   const producer = createQueueProducer({ url: redisUrl, name: 'latchkey-apps-relay', queues: QUEUES, logger, onReady });
-  const relay = createRelay({ db, producer, clock }, logger);
+  const { publish, ...publisher } = createEventPublisher(redisUrl, logger, 'latchkey-apps-events', onReady);
+  const relay = createRelay({ db, publish, producer, clock }, logger);
   const changes = createChangePublisher(redisUrl, logger, 'latchkey-apps-changes');
   publishChanges(db, changes.publish);
   const retentionSweep = createRetentionSweep(db, clock);
@@ -75,6 +77,7 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
     async prepare() {
       await checkSecretKey();
       producer.connect();
+      publisher.connect();
     },
     background: [
       changes,
@@ -86,6 +89,7 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
     close: () =>
       stopAll(
         () => producer.close(),
+        () => publisher.close(),
         () => database.close(),
       ),
   });

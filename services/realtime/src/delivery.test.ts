@@ -3,7 +3,7 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis/redis';
 import { beforeEach, expect, it } from 'vitest';
 import { type FakeApplication, FakeApps } from './testing/fake-apps.ts';
-import { NEVER, startNode, startRelay } from './testing/test-node.ts';
+import { createPublisher, NEVER, startNode } from './testing/test-node.ts';
 
 let apps: FakeApps;
 let redisUrl: string;
@@ -16,14 +16,14 @@ beforeEach(async () => {
 
 it('sends the snapshot first, then events in order, to every node, and closes with 4102 after the deletion', async () => {
   const nodes = await Promise.all([startNode(apps, redisUrl, NEVER), startNode(apps, redisUrl, NEVER)]);
-  const relay = startRelay(redisUrl);
+  const { broadcast } = createPublisher(redisUrl);
   const clients = await Promise.all(nodes.map((node) => node.open(application)));
   const paused = apps.log(application, { case: 'paused', value: { status: 'paused' } });
   const resumed = apps.log(application, { case: 'resumed', value: { status: 'online' } });
   const changed = apps.logVersion(application);
   const deleted = apps.log(application, { case: 'deleted', value: {} });
   // Out of order: the deletion comes last all the same.
-  await relay.relay(application, paused, deleted, changed, resumed);
+  await broadcast(application, paused, deleted, changed, resumed);
   const source = `/applications/${application.id}`;
   const common = { specversion: '1.0', source, datacontenttype: 'application/json', epoch: 'e1' };
   const data = {
@@ -57,11 +57,11 @@ it('sends the snapshot first, then events in order, to every node, and closes wi
   }
 });
 
-/** Relays a rotation, as the apps service does: without a sequence. */
-async function relayRotation(redisUrl: string, { id: applicationId }: FakeApplication): Promise<void> {
-  const facts = { id: randomUUID(), applicationId, epoch: 'e1', createdAt: new Date().toISOString() };
-  const type = 'runtime_key_rotated';
-  await startRelay(redisUrl).add(facts.id, type, { ...facts, type, sequence: null, data: { type: 'socketKey' } });
+/** Publishes a rotation, as the apps service does: without a sequence. */
+async function publishRotation(redisUrl: string, application: FakeApplication): Promise<void> {
+  const facts = { id: randomUUID(), applicationId: application.id, epoch: 'e1', createdAt: new Date().toISOString() };
+  const rotation = { ...facts, type: 'runtime_key_rotated', sequence: null, data: { type: 'socketKey' } };
+  await createPublisher(redisUrl).publish(application, JSON.stringify(rotation));
 }
 
 it('closes the sockets of a rotated key with 4103 on every node, and those of no other application', async () => {
@@ -69,7 +69,7 @@ it('closes the sockets of a rotated key with 4103 on every node, and those of no
   const old = await Promise.all(nodes.map((node) => node.open(application)));
   const bystander = await nodes[0].open(apps.create());
   apps.rotate(application);
-  await relayRotation(redisUrl, application);
+  await publishRotation(redisUrl, application);
   for (const client of old) expect(await client.closed).toEqual({ code: 4103, reason: 'socket key rotated' });
   expect(bystander.isOpen).toBe(true);
 });
@@ -80,7 +80,7 @@ it('tells the sockets of an old key once when an overlap ends, and closes them w
   const expiresAt = new Date(Date.now() + 1_500);
   const { socketKey: oldKey } = application;
   apps.rotate(application, expiresAt);
-  await relayRotation(redisUrl, application);
+  await publishRotation(redisUrl, application);
   const expiring = { type: 'latchkey.connection.key_expiring', data: { expiresAt: expiresAt.toISOString() } };
   await eventually(() => expect(old.frames.slice(1)).toMatchObject([expiring]));
   // Also one that opens during the overlap. It makes a reconciliation, which tells the first no more.

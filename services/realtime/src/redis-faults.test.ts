@@ -3,7 +3,7 @@ import { type OwnRedis, startOwnRedis } from '@latchkey/testkit/redis/own-redis'
 import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { type FakeApplication, FakeApps } from './testing/fake-apps.ts';
 import type { TestClient } from './testing/test-client.ts';
-import { NEVER, range, startNode, startRelay } from './testing/test-node.ts';
+import { createPublisher, NEVER, range, startNode } from './testing/test-node.ts';
 
 const PATIENCE = { timeoutMs: 15_000 };
 
@@ -33,9 +33,9 @@ describe.each([
   ['frozen', async () => redis.freeze(), async () => redis.thaw()],
 ])('with Redis %s', (_what, breakIt, repair) => {
   it('clients connect and receive events within 2 s, and quickly once it is back', async () => {
-    const [node, relay] = [await startNode(apps, redis.url), startRelay(redis.url)];
+    const [node, { broadcast }] = [await startNode(apps, redis.url), createPublisher(redis.url)];
     const client = await node.open(application);
-    await relay.relay(application, apps.logVersion(application));
+    await broadcast(application, apps.logVersion(application));
     await received(client);
     await breakIt();
     let isBroken = true;
@@ -47,7 +47,7 @@ describe.each([
     await repair();
     isBroken = false;
     await eventually(async () => {
-      await relay.relay(application, apps.logVersion(application));
+      await broadcast(application, apps.logVersion(application));
       expect(await received(client)).toBeLessThan(500);
     }, PATIENCE);
   });
@@ -55,15 +55,15 @@ describe.each([
 
 describe('after Redis was gone', () => {
   it('nodes subscribe again, and reconcile what they missed', async () => {
-    const [node, relay] = [await startNode(apps, redis.url, NEVER), startRelay(redis.url)];
+    const [node, { broadcast }] = [await startNode(apps, redis.url, NEVER), createPublisher(redis.url)];
     const client = await node.open(application);
-    await relay.relay(application, apps.logVersion(application));
+    await broadcast(application, apps.logVersion(application));
     await received(client);
     await redis.stop();
     apps.logVersions(application, 5);
     await redis.start();
     await received(client, PATIENCE);
-    await relay.relay(application, apps.logVersion(application));
+    await broadcast(application, apps.logVersion(application));
     await received(client, PATIENCE);
   });
 

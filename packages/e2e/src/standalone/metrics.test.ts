@@ -100,8 +100,7 @@ describe('metrics', () => {
       ['latchkey_uploads_total', 1, { outcome: 'stored' }],
       ['latchkey_uploads_running', 0],
       ['latchkey_object_store_duration_seconds_count', 1, { operation: 'put', outcome: 'ok' }],
-      ['latchkey_queue_job_duration_seconds_count', 1, { queue: 'realtime', outcome: 'done' }],
-      ...['realtime', 'files', 'identity', 'avatar'].map((queue) => ['latchkey_queue_jobs', 0, { queue }] as const),
+      ...['files', 'identity', 'avatar'].map((queue) => ['latchkey_queue_jobs', 0, { queue }] as const),
       ['latchkey_event_delivery_lag_seconds_count', 1],
       ['latchkey_outbox_waiting_events', 0],
       ['latchkey_outbox_oldest_seconds', 0],
@@ -118,6 +117,8 @@ describe('metrics', () => {
     client.ws.terminate();
     expect((await uploadAvatar(owner.session, await plain(20, 20).png().toBuffer())).status).toBe(200);
     await seen((scraped) => expect(scraped.sum('latchkey_avatar_decode_duration_seconds_count', { outcome: 'ok' })).toBe(1));
+    const done = { queue: 'avatar', outcome: 'done' };
+    await seen((scraped) => expect(scraped.sum('latchkey_queue_job_duration_seconds_count', done)).toBe(1));
     await seen((scraped) => expect(scraped.sum('latchkey_sockets_closed_total', { code: '1006' })).toBe(1));
   });
 
@@ -160,12 +161,12 @@ describe('metrics', () => {
 it('a trace goes from a request through the queue, also in one process', async () => {
   const received = new OtlpReader(receiver.url);
   await received.read();
-  await setSetting(key.api, applicationId, 'status', 'paused');
+  await uploadAvatar(owner.session, await plain(20, 20).png().toBuffer());
   await eventually(async () => {
     await received.read();
-    const processed = received.spans.find(({ name }) => name === 'process realtime');
+    const processed = received.spans.find(({ name }) => name === 'process avatar');
     const trace = received.spans.filter(({ traceId }) => traceId === processed?.traceId);
-    expect(trace.map(({ name }) => name)).toContain('PATCH /api/v1/panel/update-application-settings');
+    expect(trace.map(({ name }) => name)).toContain('POST /api/v1/panel/upload-avatar');
   });
 });
 

@@ -1,7 +1,8 @@
 import { createDatabase } from '@latchkey/kit/database/database';
 import { createLogger } from '@latchkey/kit/log/logger';
-import type { QueueJob } from '@latchkey/kit/queue/job';
 import { createQueueProducer } from '@latchkey/kit/queue/producer';
+import { createEventPublisher, eventChannelOf, type PublishedEvent } from '@latchkey/kit/redis/live-events';
+import { Redis } from '@latchkey/kit/redis/redis';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { eventually } from '@latchkey/testkit/eventually';
 import { statementsOf } from '@latchkey/testkit/postgres/statements';
@@ -40,12 +41,25 @@ function read(queue = 'files') {
   return reader;
 }
 
+/** Stores what is published from now on. */
+async function listen(): Promise<PublishedEvent[]> {
+  const events: PublishedEvent[] = [];
+  const subscriber = new Redis(redis.url);
+  onTestFinished(() => subscriber.disconnect());
+  subscriber.on('pmessage', (_pattern, channel: string, text: string) => {
+    const event = JSON.parse(text);
+    if (channel === eventChannelOf(subscriber, event.applicationId)) events.push(event);
+  });
+  await subscriber.psubscribe('*');
+  return events;
+}
+
 const allDelivered = () => eventually(async () => expect(await undelivered(apps.db)).toEqual([]), { timeoutMs: 10_000 });
 
 describe('the relay', () => {
-  it('delivers every type of event to realtime, and deletions to all queues', async () => {
+  it('publishes every type of event, and adds deletions to all queues', async () => {
     const { client } = await startDelivering();
-    const readers = QUEUES.map(read);
+    const [published, readers] = [await listen(), QUEUES.map((queue) => read(queue))];
     const ref = await apps.createOwned();
     const setText = (field: string, value: string) =>
       client.updateApplicationSetting({ ...ref, field, value: { case: 'stringValue', value } });
@@ -55,14 +69,14 @@ describe('the relay', () => {
     await client.rotateRuntimeKey({ ...ref, type: 1 });
     await client.deleteApplication(ref);
     const { epoch } = (await apps.db.query('select epoch from event_log')).rows[0];
-    const jobs = (await eventsOf(apps.db, ref)).map(({ id, type, sequence, data, created_at }) => {
-      return { id, name: type, data: { ...ref, id, type, epoch, sequence, data, createdAt: created_at.toISOString() } };
+    const events = (await eventsOf(apps.db, ref)).map(({ id, type, sequence, data, created_at }) => {
+      return { id, applicationId: ref.applicationId, type, epoch, sequence, data, createdAt: created_at.toISOString() };
     });
     const types = ApplicationEventSchema.fields.map(({ name }) => name);
-    expect(jobs.map(({ name }) => name).toSorted()).toEqual(types.toSorted());
-    const [realtime, ...others] = readers;
-    await eventually(() => expect(realtime?.jobs.toSorted((a, b) => (a.id < b.id ? -1 : 1))).toEqual(jobs));
-    for (const other of others) await eventually(() => expect(other.jobs).toEqual(jobs.slice(-1)));
+    expect(events.map(({ type }) => type).toSorted()).toEqual(types.toSorted());
+    await eventually(() => expect(published.toSorted((a, b) => (a.id < b.id ? -1 : 1))).toEqual(events));
+    const deletion = { id: events.at(-1)?.id, name: 'deleted', data: { ...events.at(-1), ...ref } };
+    for (const { jobs } of readers) await eventually(() => expect(jobs).toEqual([deletion]));
     await allDelivered();
   });
 
@@ -92,10 +106,10 @@ describe('the relay', () => {
 
   it('delivers in order of sequence if the clocks of processes differ', async () => {
     await insertVersionChanges(apps.db, 90);
-    const reader = read('realtime');
+    const published = await listen();
     await startDelivering();
-    await eventually(() => expect(reader.jobs).toHaveLength(90));
-    expect(reader.jobs.map(({ data }) => Number((data as { sequence: string }).sequence))).toEqual(range(1, 90));
+    await eventually(() => expect(published).toHaveLength(90));
+    expect(published.map(({ sequence }) => Number(sequence))).toEqual(range(1, 90));
   });
 
   it('costs a change one more row: delivery comes after its transaction', async () => {
@@ -114,35 +128,49 @@ describe('the relay', () => {
   });
 
   it.each([
-    ['before it has added the jobs to files', 'before', 'files', 0],
-    ['after it has added the jobs to files', 'after', 'files', 100],
-    ['after it has added the jobs to realtime', 'after', 'realtime', 100],
-  ])('that fails %s loses nothing: the next delivery adds the rest, and no job twice', async (_, when, failing, added) => {
+    ['before it has published', 'publish', 'before', 0],
+    ['after it has published', 'publish', 'after', 0],
+    ['before it has added the jobs to files', 'files', 'before', 0],
+    ['after it has added the jobs to files', 'files', 'after', 100],
+  ])('that fails %s loses nothing: the next delivery does the rest, and adds no job twice', async (_, step, when, added) => {
     const expected = await insertDeletions(apps.db, 130);
     const logger = createLogger('relay', 'silent');
     const database = createDatabase<AppsDatabase>({ url: apps.url, schema: 'apps', logger });
     const queues = createQueueProducer({ url: redis.url, name: 'failing', queues: QUEUES, logger });
+    const publisher = createEventPublisher(redis.url, logger, 'failing');
     const failed = Promise.withResolvers<void>();
-    const add = async (queue: string, jobs: readonly QueueJob[]) => {
-      if (queue !== failing || when === 'after') await eventually(() => queues.add(queue, jobs));
-      if (queue !== failing) return true;
+    const failAt = async <T>(name: string, run: () => Promise<T>): Promise<T> => {
+      if (name !== step) return run();
+      if (when === 'after') await eventually(run);
       failed.resolve();
       throw new Error('the process was killed');
     };
-    const relay = createRelay({ db: database.db, producer: { add }, clock: () => new Date() }, logger);
+    const relay = createRelay(
+      {
+        db: database.db,
+        publish: (events) => failAt('publish', () => publisher.publish(events)),
+        producer: { add: (queue, jobs) => failAt(queue, () => queues.add(queue, jobs)) },
+        clock: () => new Date(),
+      },
+      logger,
+    );
     queues.connect();
+    publisher.connect();
     relay.start();
     await failed.promise;
     await relay.stop();
     await queues.close();
+    publisher.close();
     await database.close();
-    expect(await redis.ask((client) => client.llen(`latchkey:queue:${failing}:wait`))).toBe(added);
+    expect(await redis.ask((client) => client.llen('latchkey:queue:files:wait'))).toBe(added);
     expect(await undelivered(apps.db)).toHaveLength(130);
+    const published = await listen();
     await startDelivering();
     await allDelivered();
-    const reader = read(failing);
+    const reader = read();
     await eventually(() => expect(reader.applications()).toEqual(expected));
     expect(reader.jobs).toHaveLength(130);
+    await eventually(() => expect(published).toHaveLength(130));
   });
 });
 

@@ -1,17 +1,15 @@
 import type { Logger } from '@latchkey/kit/log/logger';
 import type { QueueJob } from '@latchkey/kit/queue/job';
 import type { QueueProducer } from '@latchkey/kit/queue/producer';
+import type { PublishedEvent } from '@latchkey/kit/redis/live-events';
 import { createSweeper, type Sweeper } from '@latchkey/kit/sweeper/sweeper';
 import { Gauge, watchProbe } from '@latchkey/kit/telemetry/metrics';
 import type { Kysely } from 'kysely';
 import type { AppsDatabase } from '../db/schema.ts';
 import { type EventRow, lockUndelivered, markDelivered, selectBacklog } from './relay.store.ts';
 
-/** The queues of events: the one that live clients wait for first. */
-export const QUEUES = ['realtime', 'files', 'identity'];
-
-/** The event that every queue gets, since files and identity clean up after it. */
-const CLEAN_UP_TYPE = 'deleted';
+/** The queues of deletions, after which files and identity clean up. */
+export const QUEUES = ['files', 'identity'];
 
 const BATCH_MAX = 100;
 
@@ -20,13 +18,14 @@ const POLL_INTERVAL_MS = 1_000;
 
 interface Delivery {
   readonly db: Kysely<AppsDatabase>;
+  /** Publishes events to the nodes with sockets. Throws when Redis did not take all of them. */
+  readonly publish: (events: readonly PublishedEvent[]) => Promise<void>;
   readonly producer: Pick<QueueProducer, 'add'>;
   readonly clock: () => Date;
 }
 
 /**
- * Delivers events from the log to the queues when woken, and by polling. Any number of processes
- * may share a log.
+ * Delivers events from the log when woken, and by polling. Any number of processes may share a log.
  */
 export function createRelay(delivery: Delivery, logger: Logger): Sweeper {
   const deliverAll = async (signal: AbortSignal) => {
@@ -51,44 +50,39 @@ export function createRelay(delivery: Delivery, logger: Logger): Sweeper {
 }
 
 /**
- * Adds the jobs of the oldest undelivered events to the queues, those of one application in order
- * of `sequence`, then marks the events. After a failure in between, the jobs are added again under
- * the same ids, so that every event is delivered at least once.
+ * Publishes the oldest undelivered events, those of one application in order of `sequence`, adds
+ * the jobs of deletions, then marks the events. After a failure in between, all of it is done
+ * again, the jobs under the same ids, so that every event is delivered at least once.
  *
  * @returns the number of events
  */
-async function deliverBatch({ db, producer, clock }: Delivery): Promise<number> {
+async function deliverBatch({ db, publish, producer, clock }: Delivery): Promise<number> {
   return db.transaction().execute(async (tx) => {
     const rows = await lockUndelivered(tx, BATCH_MAX);
     if (rows.length === 0) return 0;
     // Ids are ordered by the clocks of different processes. Events without a sequence go first.
     const inOrder = rows.toSorted((a, b) => Number(a.sequence) - Number(b.sequence));
-    for (const queue of QUEUES) {
-      const jobs = inOrder.filter(({ type }) => queue === 'realtime' || type === CLEAN_UP_TYPE).map(toJob);
-      // A full queue takes none (`false`), which is ignored: its consumer reconciles missed events
-      // (ADR 6).
-      if (jobs.length > 0) await producer.add(queue, jobs);
-    }
+    await publish(inOrder.map(toMessage));
+    const jobs = inOrder.filter(({ type }) => type === 'deleted').map(toJob);
+    // A full queue takes none (`false`), which is ignored: its consumer reconciles missed events
+    // (ADR 6).
+    if (jobs.length > 0) for (const queue of QUEUES) await producer.add(queue, jobs);
     const ids = rows.map(({ id }) => id);
     await markDelivered(tx, ids, clock());
     return rows.length;
   });
 }
 
+function toMessage(row: EventRow): PublishedEvent {
+  const { id, application_id: applicationId, type, epoch, sequence, data, created_at } = row;
+  return { id, applicationId, type, epoch, sequence, data, createdAt: created_at.toISOString() };
+}
+
 function toJob(row: EventRow): QueueJob {
   return {
     id: row.id,
     name: row.type,
-    data: {
-      id: row.id,
-      applicationId: row.application_id,
-      accountId: row.account_id,
-      type: row.type,
-      epoch: row.epoch,
-      sequence: row.sequence,
-      data: row.data,
-      createdAt: row.created_at.toISOString(),
-    },
+    data: { ...toMessage(row), accountId: row.account_id },
     // Undefined would mean the request that happens to run now.
     context: row.call_origin ?? undefined,
   };
@@ -96,12 +90,12 @@ function toJob(row: EventRow): QueueJob {
 
 const waitingEvents = new Gauge({
   name: 'latchkey_outbox_waiting_events',
-  help: 'Events that are not in all queues yet, counted up to 10,000. Every apps process reports all of them.',
+  help: 'Events that are not delivered yet, counted up to 10,000. Every apps process reports all of them.',
 });
 
 const oldestEvent = new Gauge({
   name: 'latchkey_outbox_oldest_seconds',
-  help: 'Age in seconds of the oldest event that is not in all queues yet; 0 without such an event.',
+  help: 'Age in seconds of the oldest event that is not delivered yet; 0 without such an event.',
 });
 
 /** Reports the undelivered events to scrapes. Returns a function that ends it. */

@@ -1,5 +1,5 @@
-import { type JsonObject, type MessageShape, toJson } from '@bufbuild/protobuf';
-import { LIVE_EVENT_TYPE_PREFIX, sourceOf, toCloudEvent } from '@latchkey/contract/live-events';
+import { fromJson, type JsonObject, type MessageShape, toJson } from '@bufbuild/protobuf';
+import { LIVE_EVENT_TYPE_PREFIX, toCloudEvent } from '@latchkey/contract/live-events';
 import { newId } from '@latchkey/kit/validation/id';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { z } from 'zod';
@@ -13,7 +13,7 @@ export interface Frame {
   /** True if it is the application's deletion. */
   readonly isLast: boolean;
   /** Time of the event, in milliseconds since 1970. */
-  readonly at?: number;
+  readonly at: number;
 }
 
 export interface LiveEvent {
@@ -26,7 +26,6 @@ export interface LiveEvent {
 
 export const CONNECTION_READY = 'latchkey.connection.ready';
 export const KEY_EXPIRING = 'latchkey.connection.key_expiring';
-const LAST_TYPE = `${LIVE_EVENT_TYPE_PREFIX}deleted`;
 
 /**
  * The CloudEvent of an event, with `type` and `data` from the protocol's oneof; undefined for an
@@ -52,29 +51,27 @@ export function frameOf(applicationId: string, event: LiveEvent): Frame {
   };
 }
 
-const SEQUENCE = /^[1-9]\d{0,14}$/;
-const frameFields = z.object({
-  specversion: z.literal('1.0'),
-  id: z.uuid(),
-  source: z.string(),
-  type: z.string().startsWith(LIVE_EVENT_TYPE_PREFIX),
+const publishedEvent = z.object({
+  id: z.uuid().toLowerCase(),
+  type: z.string(),
   epoch: z.string(),
-  time: z.iso.datetime().transform((text) => Date.parse(text)),
-  sequence: z.string().regex(SEQUENCE).transform(Number),
-  data: z.looseObject({}),
+  sequence: z
+    .string()
+    .regex(/^[1-9]\d{0,14}$/)
+    .transform(Number),
+  data: z.json(),
+  createdAt: z.iso.datetime().transform((text) => new Date(text)),
 });
 
-/** The frame of a published text; undefined unless it is an event of the application. */
+/**
+ * The frame of a published event; undefined for other texts, and for an event without a sequence,
+ * as a rotation of a runtime key is.
+ */
 export function readFrame(applicationId: string, text: string): Frame | undefined {
-  const result = frameFields.safeParse(parseJson(text));
-  if (!result.success || result.data.source !== sourceOf(applicationId)) return undefined;
-  const { epoch, sequence, type, time } = result.data;
-  return { epoch, sequence, bytes: Buffer.from(text), isLast: type === LAST_TYPE, at: time };
-}
-
-function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    const { type, data, ...facts } = publishedEvent.parse(JSON.parse(text));
+    const event = fromJson(ApplicationEventSchema, { [type]: data }, { ignoreUnknownFields: true });
+    return frameOf(applicationId, { ...facts, event });
   } catch {
     return undefined;
   }

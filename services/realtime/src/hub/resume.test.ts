@@ -1,9 +1,8 @@
 import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis/redis';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { RECONCILE } from '../fan-out/fan-out.ts';
 import { type FakeApplication, FakeApps } from '../testing/fake-apps.ts';
-import { createPublisher, NEVER, range, startNode, type TestNode } from '../testing/test-node.ts';
+import { createPublisher, NEVER, RECONCILE, range, startNode, type TestNode } from '../testing/test-node.ts';
 import { REPLAY_FRAMES_MAX } from './hub.ts';
 
 let apps: FakeApps;

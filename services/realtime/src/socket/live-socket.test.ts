@@ -23,6 +23,7 @@ const frame = (sequence: number): Frame => ({
   sequence,
   bytes: Buffer.from(`${sequence} `.padEnd(FRAME_BYTES, 'x')),
   isLast: false,
+  at: 0,
 });
 
 /** A hub whose log holds events 1 to `logged`, and a function that opens sockets of it. */

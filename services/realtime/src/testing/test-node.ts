@@ -1,12 +1,10 @@
 import { toJson } from '@bufbuild/protobuf';
 import { createLogger } from '@latchkey/kit/log/logger';
-import { createQueueProducer } from '@latchkey/kit/queue/producer';
+import { eventChannelOf } from '@latchkey/kit/redis/live-events';
 import { Redis } from '@latchkey/kit/redis/redis';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
-import { eventually } from '@latchkey/testkit/eventually';
 import { onTestFinished } from 'vitest';
 import { readRealtimeConfig } from '../config.ts';
-import { channelOf } from '../fan-out/fan-out.ts';
 import { encodeEvent, type LiveEvent } from '../frame/frame.ts';
 import { createRealtimeService, type RealtimeOverrides, type RealtimeService } from '../service.ts';
 import type { FakeApplication, FakeApps } from './fake-apps.ts';
@@ -50,41 +48,31 @@ export async function startNode(apps: FakeApps, redisUrl: string, { env, ...over
   return { service, port, lines, connect, open };
 }
 
-/** Adds events to the queue, as the apps service does. */
-export function startRelay(redisUrl: string) {
-  const logger = createLogger('relay', 'silent');
-  const producer = createQueueProducer({ url: redisUrl, name: 'test-relay', queues: ['realtime'], logger });
-  producer.connect();
-  onTestFinished(() => producer.close());
-  const add = (id: string, name: string, data: object) => eventually(() => producer.add('realtime', [{ id, name, data }]));
-  return {
-    add,
-    async relay({ id: applicationId }: FakeApplication, ...events: LiveEvent[]) {
-      for (const { id, epoch, sequence, createdAt, event } of events) {
-        const json = toJson(ApplicationEventSchema, event, { useProtoFieldName: true }) as Record<string, object>;
-        const [type = '', data = {}] = Object.entries(json)[0] ?? [];
-        const facts = { id, applicationId, accountId: applicationId, type, epoch, data };
-        await add(id, type, { ...facts, sequence: String(sequence), createdAt: createdAt.toISOString() });
-      }
-    },
-  };
-}
+/** Published where there is no event: nodes compare the application with the event log. */
+export const RECONCILE = 'reconcile';
 
-/** Publishes texts and frames to the nodes until the test ends. */
+/** Publishes texts and events to the nodes until the test ends, as the apps service does. */
 export function createPublisher(redisUrl: string) {
   const redis = new Redis(redisUrl, { maxRetriesPerRequest: 1, commandTimeout: 5_000 });
   redis.on('error', () => undefined);
   onTestFinished(() => redis.disconnect());
-  const publish = async ({ id }: FakeApplication, text: string) => void (await redis.publish(channelOf(redis, id), text));
+  const publish = async ({ id }: FakeApplication, text: string) => void (await redis.publish(eventChannelOf(redis, id), text));
   return {
     publish,
     async broadcast(application: FakeApplication, ...events: readonly LiveEvent[]) {
-      for (const event of events) await publish(application, textOf(application, event));
+      for (const event of events) await publish(application, publishedText(application, event));
     },
   };
 }
 
 /** The text that is published for an event. */
+export function publishedText({ id: applicationId }: FakeApplication, { event, ...facts }: LiveEvent): string {
+  const json = toJson(ApplicationEventSchema, event, { useProtoFieldName: true }) as Record<string, object>;
+  const [type = '', data = {}] = Object.entries(json)[0] ?? [];
+  return JSON.stringify({ ...facts, applicationId, type, data, sequence: String(facts.sequence) });
+}
+
+/** The text of an event that clients receive. */
 export function textOf({ id }: FakeApplication, event: LiveEvent): string {
   return encodeEvent(id, event) ?? '';
 }
