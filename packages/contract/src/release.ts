@@ -19,6 +19,7 @@ export const ARTIFACT_LABEL_RULE = 'must be 1 to 32 ASCII letters, digits, dots,
 export const ARTIFACT_NAME = { min: 1, max: 128 } as const;
 export const ARTIFACTS_MAX = 32;
 export const RELEASE_NOTES_MAX = 10_000;
+export const YANK_REASON_MAX = 500;
 export const SIGNATURE_MAX = 1_024;
 export const SIGNING_KEYS_MAX = 8;
 /** A minisign public key: `Ed`, the key's id and the key, in Base64. */

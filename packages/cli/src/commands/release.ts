@@ -60,9 +60,10 @@ function addYank(release: Command, io: Io): void {
     .command('yank')
     .description('Withdraw a published release from updaters')
     .argument('<release>', 'id of the release')
+    .option('--reason <text>', 'reason, for the audit log')
     .action(
-      withContext(io, async (context, id: string) => {
-        const yanked = await (await context.client()).releases.yank(id);
+      withContext(io, async (context, id: string, { reason }: { readonly reason?: string }) => {
+        const yanked = await (await context.client()).releases.yank(id, { reason });
         context.print(yanked, `Yanked ${yanked.version} of ${yanked.channel}.`);
       }),
     );

@@ -3,13 +3,14 @@ import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Latchkey, NewRelease, Release, ReleaseArtifact } from '@latchkey/client';
+import { readArtifactName } from '@latchkey/contract/artifact-name';
 import { resolveApplication } from '../lookup/resolve.ts';
 import type { Context } from '../program/context.ts';
 import { CliError } from '../program/errors.ts';
 import { createRateLimitRetry } from '../program/rate-limit-retry.ts';
 import { abortOnSignal } from '../program/signals.ts';
 import { UploadProgress } from '../upload/upload-progress.ts';
-import { readArtifactName, readNotes, readVersion } from './artifact-name.ts';
+import { readNotes, readVersion } from './release-text.ts';
 
 export interface PublishOptions {
   readonly app: string;

@@ -4484,7 +4484,14 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description Reason, for the audit log. */
+                    reason?: string;
+                };
+            };
+        };
         responses: {
             /** @description Success. */
             200: {

@@ -43,9 +43,10 @@ export class Releases {
     return this.#http.call('POST /api/v1/panel/releases/{id}/publish', { path: { id }, body }, options);
   }
 
-  /** Withdraws a release from updaters for ever. */
-  yank(id: string, options?: CallOptions): Promise<Release> {
-    return this.#http.call('POST /api/v1/panel/releases/{id}/yank', { path: { id } }, options);
+  /** Withdraws a release from updaters for ever. The audit log shows the `reason`. */
+  yank(id: string, { reason, ...options }: CallOptions & { readonly reason?: string | undefined } = {}): Promise<Release> {
+    const body = reason === undefined ? {} : { reason };
+    return this.#http.call('POST /api/v1/panel/releases/{id}/yank', { path: { id }, body }, options);
   }
 
   /** Sets the share of the clients that are offered a published release, 0 to 100. */

@@ -5,6 +5,9 @@ const meta = (name: string) => document.querySelector<HTMLMetaElement>(`meta[nam
  */
 export const basePath = meta('base') || '/';
 
+/** URL of the service as this browser reaches it, without a slash at its end. */
+export const serverUrl = location.origin + basePath.replace(/\/$/, '');
+
 /** URL of live events as this browser reaches it; undefined lets the client derive it. */
 export const realtimeUrl = meta('realtime') || undefined;
 

@@ -22,7 +22,7 @@ interface ConfirmDialogProps {
   /** True if accounts with two-factor authentication have to enter a code. */
   readonly needsCode?: boolean | undefined;
   /** The dialog closes when it resolves, and shows the error when it rejects. */
-  readonly onConfirm: (input: { readonly code: string }) => Promise<unknown>;
+  readonly onConfirm: (input: { readonly code: string; readonly values: FormData }) => Promise<unknown>;
 }
 
 export function ConfirmDialog({ open, onClose, title, children, ...props }: ConfirmDialogProps) {
@@ -48,7 +48,7 @@ function ConfirmForm({
   const isTyped = typeName === undefined || typed.trim() === typeName.trim();
   return (
     <Form
-      onSubmit={(values) => isTyped && confirmation.mutate({ code: String(values.get('code') ?? '').trim() })}
+      onSubmit={(values) => isTyped && confirmation.mutate({ code: String(values.get('code') ?? '').trim(), values })}
       error={confirmation.error}
       actions={
         <>

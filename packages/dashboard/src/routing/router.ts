@@ -4,7 +4,7 @@ import { basePath } from '../api/settings.ts';
 import { accountRoute } from '../pages/account/route.ts';
 import { apiKeysRoute } from '../pages/api-keys/route.ts';
 import { filesRoute } from '../pages/application/files/route.ts';
-import { applicationRoute, levelsRoute, liveRoute, overviewRoute } from '../pages/application/route.ts';
+import { applicationRoute, levelsRoute, liveRoute, overviewRoute, releasesRoute } from '../pages/application/route.ts';
 import { applicationsRoute } from '../pages/applications/route.ts';
 import { auditLogRoute } from '../pages/audit-log/route.ts';
 import { confirmEmailRoute } from '../pages/confirm-email/route.ts';
@@ -24,7 +24,7 @@ export const router = createRouter({
     confirmEmailRoute,
     signedInRoute.addChildren([
       applicationsRoute,
-      applicationRoute.addChildren([overviewRoute, levelsRoute, filesRoute, liveRoute]),
+      applicationRoute.addChildren([overviewRoute, levelsRoute, filesRoute, releasesRoute, liveRoute]),
       apiKeysRoute,
       trustedIssuersRoute,
       auditLogRoute,

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import { checkAccessibility, checkWidth, PHONE, useBrowser } from '../client/browser.ts';
+import { checkAccessibility, checkWidth, DESK, PHONE, useBrowser } from '../client/browser.ts';
 import { createApplication, createKey, signUp } from '../client/caller.ts';
 import { IN_CHROMIUM } from '../client/chromium.ts';
 import { listFiles, upload } from '../client/files.ts';
@@ -179,6 +179,102 @@ describe('further pages of the dashboard', IN_CHROMIUM, () => {
     await button(page, 'Clear search').press('Enter');
     await page.getByText('Page 1 of 2').waitFor();
     expect(await listFiles(owner.session, applicationId)).toHaveLength(11);
+  });
+
+  it('drafts a release of uploaded files, publishes, rolls out and yanks it', async () => {
+    const owner = await signUp();
+    const { session: api } = owner;
+    const applicationId = await createApplication(api);
+    await upload(api, applicationId, 'acme-1.4.0.exe');
+    const page = await open(`/applications/${applicationId}`, { owner, statuses: [400] });
+    await page.getByRole('link', { name: 'Releases', exact: true }).click();
+    await page.getByText('No releases yet').waitFor();
+    await checkAccessibility(page);
+    await button(page, 'Draft a release').press('Enter');
+    await page.getByLabel('Version').fill('1.4');
+    await page.getByLabel('Channel').last().fill('beta');
+    await page.getByLabel('Notes for users').fill('<b>Faster</b> start');
+    await page.getByLabel('Search files').fill('acme');
+    await button(page, 'Add file').click();
+    expect(await page.getByLabel('Platform').inputValue()).toBe('windows');
+    await page.getByLabel('Name for users').fill('Acme Setup.exe');
+    await button(page, 'Save draft').click();
+    await page.getByText('Must be a Semantic Version such as', { exact: false }).waitFor();
+    await checkAccessibility(page);
+    await page.setViewportSize({ width: 320, height: 700 });
+    await checkWidth(page);
+    await page.setViewportSize(DESK);
+    await page.getByLabel('Version').fill('1.4.0');
+    await button(page, 'Save draft').click();
+    await page.getByRole('row', { name: /1\.4\.0.*beta.*Draft/ }).waitFor();
+
+    await page.getByRole('link', { name: '1.4.0' }).click();
+    await page.getByLabel('Notes for users').fill('Faster start');
+    await button(page, 'Save draft').click();
+    await dialog(page).waitFor({ state: 'detached' });
+    const releases = async () => (await api.get('/api/v1/panel/releases', { applicationId })).data;
+    const [draft] = await releases();
+    expect(draft).toMatchObject({ version: '1.4.0', channel: 'beta', notes: 'Faster start', status: 'draft' });
+    expect(draft.artifacts).toMatchObject([{ name: 'Acme Setup.exe', platform: 'windows', arch: 'x86_64', kind: 'exe' }]);
+
+    await button(page, 'Publish 1.4.0 of beta').click();
+    await page.getByLabel('Share of the clients').fill('');
+    await button(page, 'Publish release').click();
+    await dialog(page).locator('[aria-invalid="true"]').waitFor();
+    await page.getByLabel('Share of the clients').fill('10');
+    await button(page, 'Publish release').click();
+    await page.getByRole('row', { name: /1\.4\.0.*Published.*10 %/ }).waitFor();
+    await button(page, 'Roll out 1.4.0 of beta').click();
+    await page.getByLabel('Share of the clients').fill('50');
+    await button(page, 'Roll out release').click();
+    await page.getByRole('row', { name: /1\.4\.0.*Published.*50 %/ }).waitFor();
+    await page.getByRole('link', { name: '1.4.0' }).click();
+    await page.getByRole('row', { name: /Acme Setup\.exe.*windows x86_64 exe.*None/ }).waitFor();
+    await checkAccessibility(page);
+    await page.keyboard.press('Escape');
+    await button(page, 'Yank 1.4.0 of beta').click();
+    await page.getByLabel('Reason').fill('It crashes.');
+    await checkAccessibility(page);
+    await button(page, 'Yank release').click();
+    await page.getByRole('row', { name: /1\.4\.0.*Yanked/ }).waitFor();
+    expect(await releases()).toMatchObject([{ status: 'yanked', rolloutPercent: 50 }]);
+    await page.setViewportSize({ width: 320, height: 700 });
+    await checkWidth(page);
+  });
+
+  it('shows the feeds of a channel, and pins signing keys', async () => {
+    const owner = await signUp();
+    const applicationId = await createApplication(owner.session);
+    await owner.session.post('/api/v1/panel/releases', { version: '1.0.0', channel: 'beta' }, { applicationId });
+    const page = await open(`/applications/${applicationId}/releases`, { owner });
+    await page.getByRole('link', { name: '1.0.0' }).waitFor();
+    await page.getByLabel('Channel').selectOption('beta');
+    const feed = `${owner.session.baseUrl}/api/v1/updates/${applicationId}/beta`;
+    expect(await page.locator('pre').allTextContents()).toEqual([
+      `${feed}/tauri/{{target}}/{{arch}}/{{current_version}}`,
+      feed,
+      `${feed}/appcast.xml`,
+      `${feed}/latest.json`,
+    ]);
+    const settings = async () => (await owner.session.get('/api/v1/panel/release-settings', { applicationId })).data;
+    await page.getByRole('switch', { name: 'Public updates' }).click();
+    await expect.poll(settings).toEqual({ publicUpdates: true, signingKeys: [] });
+    await page.getByLabel('Public key').fill('no key');
+    await button(page, 'Add key').click();
+    await page.getByText('It must be a minisign public key', { exact: false }).waitFor();
+    const key = 'RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3';
+    await page.getByLabel('Public key').fill(`untrusted comment: minisign public key ${key}`);
+    await button(page, 'Add key').click();
+    await button(page, `Remove ${key}`).waitFor();
+    await checkAccessibility(page);
+    expect((await settings()).signingKeys).toEqual([key]);
+    await button(page, `Remove ${key}`).click();
+    await button(page, 'Remove key').click();
+    await button(page, `Remove ${key}`).waitFor({ state: 'detached' });
+    await button(page, 'Delete 1.0.0 of beta').click();
+    await button(page, 'Delete release').click();
+    await page.getByText('No releases yet').waitFor();
+    expect((await settings()).signingKeys).toEqual([]);
   });
 
   it('filters the audit log in the URL, shows older entries, and exports all of them', async () => {

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { run } from '@latchkey/cli/testing/run';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { Answer, Api } from '../client/api.ts';
+import { readAuditLog } from '../client/audit-log.ts';
 import { createApplication, createKey, type Owner, signUp } from '../client/caller.ts';
 import { deleteFile, outcome, renameFile, upload } from '../client/files.ts';
 
@@ -79,7 +80,10 @@ describe('releases', () => {
     expect(outcome(await act(draft.id, 'publish'))).toBe('400 bad_request');
     expect(outcome(await api.patch(`${RELEASES}/${draft.id}`, { notes: 'x' }))).toBe('400 bad_request');
     expect(outcome(await api.delete(`${RELEASES}/${draft.id}`))).toBe('400 bad_request');
-    expect((await act(draft.id, 'yank')).data.status).toBe('yanked');
+    expect(outcome(await act(draft.id, 'yank', { reason: 'x'.repeat(501) }))).toBe('400 VALIDATION_ERROR');
+    expect((await act(draft.id, 'yank', { reason: 'It crashes.' })).data.status).toBe('yanked');
+    const [yank] = await readAuditLog(api, 1, { action: 'release.yanked' });
+    expect(yank?.changes).toMatchObject({ version: '1.4.0', reason: 'It crashes.' });
     expect(outcome(await act(draft.id, 'rollout', { rolloutPercent: 1 }))).toBe('400 bad_request');
     expect((await api.get(RELEASES, { applicationId: id })).data).toHaveLength(1);
     const { data: other } = await createRelease(id, { version: '1.5.0' });

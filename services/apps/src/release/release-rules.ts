@@ -9,6 +9,7 @@ import {
   RELEASE_NOTES_MAX,
   SEMVER_RULE,
   SIGNATURE_MAX,
+  YANK_REASON_MAX,
 } from '@latchkey/contract/release';
 import { parseId } from '@latchkey/kit/validation/id';
 import { hasLength } from '@latchkey/kit/validation/text';
@@ -56,6 +57,10 @@ export function parseReleaseChange({ version, channel, notes, rolloutPercent, ar
 
 export function checkRollout(percent: number): void {
   check(Number.isInteger(percent) && percent >= 0 && percent <= 100, 'rolloutPercent', 'must be a whole number from 0 to 100');
+}
+
+export function checkYankReason(reason: string): void {
+  check(hasLength(reason, 0, YANK_REASON_MAX), 'reason', 'is too long');
 }
 
 function parseArtifacts(artifacts: readonly GivenArtifact[]) {

@@ -3,7 +3,12 @@ import { runTransaction } from '@latchkey/audit/transaction';
 import { FEED_RELEASES_MAX, RELEASES_LISTED_MAX, RELEASES_MAX, STABLE_CHANNEL } from '@latchkey/contract/release';
 import { isUniqueViolation } from '@latchkey/kit/database/database';
 import { newId, parseId } from '@latchkey/kit/validation/id';
-import type { InspectedFile, PublishReleaseRequest, SetRolloutRequest } from '@latchkey/proto/latchkey/apps/v1/release_pb';
+import type {
+  InspectedFile,
+  PublishReleaseRequest,
+  SetRolloutRequest,
+  YankReleaseRequest,
+} from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import semver from 'semver';
 import { type ApplicationRef, parseRef } from '../application/application-ref.ts';
 import { type ApplicationChange, changeApplication } from '../application/change-application.ts';
@@ -11,7 +16,7 @@ import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import { applySetting } from '../setting/setting.ts';
 import * as store from './release.store.ts';
-import { checkRollout, parseReleaseChange, type ReleaseChange } from './release-rules.ts';
+import { checkRollout, checkYankReason, parseReleaseChange, type ReleaseChange } from './release-rules.ts';
 import { selectSigningKeys } from './release-settings.store.ts';
 
 export type { ReleaseWithArtifacts } from './release.store.ts';
@@ -133,15 +138,17 @@ function verifyArtifacts(
 /**
  * Withdraws a release from updaters. Yanking it again changes nothing.
  *
- * @throws `application_not_found`, `release_not_found`, `release_not_published`
+ * @throws `application_not_found`, `release_not_found`, `release_not_published`, `release_invalid`
  */
-export async function yankRelease(ctx: Acting<AppsContext>, ref: ReleaseRef) {
-  return changeRelease(ctx, ref, async (change, release) => {
+export async function yankRelease(ctx: Acting<AppsContext>, request: YankReleaseRequest) {
+  const { reason } = request;
+  checkYankReason(reason);
+  return changeRelease(ctx, request, async (change, release) => {
     if (release.status === 'yanked') return release;
     requirePublished(release);
     await store.updateRelease(change.tx, release.id, { status: 'yanked' });
     await writeFeed(change, release.channel);
-    await change.record('release.yanked', describe(release));
+    await change.record('release.yanked', { ...describe(release), ...(reason !== '' && { reason }) });
     return readRelease(change, release.id);
   });
 }

@@ -12,6 +12,7 @@ import {
   SEMVER_RULE,
   SIGNATURE_MAX,
   STABLE_CHANNEL,
+  YANK_REASON_MAX,
 } from '@latchkey/contract/release';
 import { fromConnectError } from '@latchkey/kit/errors/errors';
 import { type Release, ReleaseService, ReleaseStatus } from '@latchkey/proto/latchkey/apps/v1/release_pb';
@@ -218,9 +219,17 @@ export function releaseRoutes({ clients }: RouteContext) {
       operationId: 'yankRelease',
       summary: 'Yank a release',
       description: 'Updaters are never offered it again. Yanking it again changes nothing.',
+      body: z.strictObject({
+        reason: textUpTo(YANK_REASON_MAX).optional().meta({ description: 'Reason, for the audit log.' }),
+      }),
+      isBodyOptional: true,
+      examples: { crash: { reason: 'It crashes at start.' } },
       failures: [method.yankRelease, 'application_forbidden'],
       message: 'Release yanked.',
-      handle: async (request) => toRecord((await releases.yankRelease((await findRelease(clients, request)).ref)).release),
+      handle: async (request) => {
+        const { ref } = await findRelease(clients, request);
+        return toRecord((await releases.yankRelease({ ...ref, reason: request.body.reason ?? '' })).release);
+      },
     }),
     defineRoute(`POST ${URL}/:id/rollout`, 'releases:write', {
       ...one,

@@ -1,6 +1,7 @@
 import { createRoute } from '@tanstack/react-router';
 import { lazyComponent } from '../../components/lazy-component.ts';
 import { signedInRoute } from '../../routing/routes.tsx';
+import { readText } from '../../routing/search.ts';
 import { applicationsQuery } from '../applications/queries.ts';
 import { levelsQuery, settingsQuery } from './queries.ts';
 
@@ -26,6 +27,15 @@ export const levelsRoute = createRoute({
   path: 'levels',
   loader: ({ context, params }) => void context.queryClient.prefetchQuery(levelsQuery(params.applicationId)),
   component: lazyComponent(() => import('./levels/view.tsx'), 'Levels'),
+});
+
+export const releasesRoute = createRoute({
+  getParentRoute: () => applicationRoute,
+  path: 'releases',
+  validateSearch: ({ release }: Record<string, unknown>): { readonly release?: string | undefined } => ({
+    release: readText(release),
+  }),
+  component: lazyComponent(() => import('./releases/view.tsx'), 'ReleasesPage'),
 });
 
 export const liveRoute = createRoute({

@@ -2,17 +2,17 @@ import type { ApplicationSettings } from '@latchkey/client';
 import { APPLICATION_FLAGS, FLAG_NAMES, type FlagName } from '@latchkey/contract/application-settings';
 import { describeLength, VERSION } from '@latchkey/contract/lengths';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { useId, useState } from 'react';
+import { useState } from 'react';
 import { Button } from '../../components/button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { Form } from '../../components/form.tsx';
 import { Notice } from '../../components/notice.tsx';
 import { Section } from '../../components/page.tsx';
-import { Switch } from '../../components/switch.tsx';
 import { TextField } from '../../components/text-field.tsx';
 import { toast } from '../../toast/toasts.ts';
 import { changeSetting, isChangedMeanwhile, type SettingChange } from './change-setting.ts';
 import styles from './overview.module.css';
+import { SwitchRow } from './switch-row.tsx';
 
 interface SettingsProps {
   readonly applicationId: string;
@@ -48,7 +48,6 @@ interface FlagProps {
 
 function Flag({ applicationId, field, value }: FlagProps) {
   const { title, hint } = APPLICATION_FLAGS[field];
-  const id = useId();
   const change = useChange(applicationId);
   const wanted = change.isPending ? change.variables.value === true : value;
   const set = (checked: boolean) =>
@@ -56,19 +55,7 @@ function Flag({ applicationId, field, value }: FlagProps) {
       { field, seen: value, value: checked },
       { onError: (error) => toast.error(`“${title}” was not changed`, error) },
     );
-  return (
-    <div className={styles.row}>
-      <div className={styles.text}>
-        <p id={id} className={styles.name}>
-          {title}
-        </p>
-        <p id={`${id}-hint`} className={styles.hint}>
-          {hint}
-        </p>
-      </div>
-      <Switch labelledBy={id} describedBy={`${id}-hint`} checked={wanted} onChange={set} />
-    </div>
-  );
+  return <SwitchRow title={title} hint={hint} checked={wanted} onChange={set} />;
 }
 
 function Version({ applicationId, version }: { readonly applicationId: string; readonly version: string }) {

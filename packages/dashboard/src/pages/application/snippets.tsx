@@ -1,19 +1,16 @@
-import { basePath, realtimeUrl } from '../../api/settings.ts';
-import { CopyButton } from '../../components/copy-button.tsx';
+import { realtimeUrl, serverUrl } from '../../api/settings.ts';
 import { Section } from '../../components/page.tsx';
-import styles from './overview.module.css';
-
-const url = location.origin + basePath.replace(/\/$/, '');
+import { CopyFigure } from './copy-figure.tsx';
 
 /** First calls for an application, each to copy. */
 function readSnippets(id: string) {
   const connect = `import { Latchkey } from '@latchkey/client';
 
-const latchkey = new Latchkey({ url: '${url}', key: process.env.LATCHKEY_KEY });`;
+const latchkey = new Latchkey({ url: '${serverUrl}', key: process.env.LATCHKEY_KEY });`;
   return [
     [
       'curl',
-      `curl -H "Authorization: Bearer $LATCHKEY_KEY" \\\n  "${url}/api/v1/panel/get-application-settings?applicationId=${id}"`,
+      `curl -H "Authorization: Bearer $LATCHKEY_KEY" \\\n  "${serverUrl}/api/v1/panel/get-application-settings?applicationId=${id}"`,
     ],
     ['Client', `${connect}\nconsole.log(await latchkey.applications.settings('${id}'));`],
     [
@@ -21,7 +18,7 @@ const latchkey = new Latchkey({ url: '${url}', key: process.env.LATCHKEY_KEY });
       `import { listen } from '@latchkey/client';
 
 // LATCHKEY_SOCKET_KEY: the socket key of ${id}
-for await (const event of listen({ url: '${realtimeUrl ?? `${url.replace('http', 'ws')}/api/v1/realtime`}', socketKey: process.env.LATCHKEY_SOCKET_KEY })) {
+for await (const event of listen({ url: '${realtimeUrl ?? `${serverUrl.replace('http', 'ws')}/api/v1/realtime`}', socketKey: process.env.LATCHKEY_SOCKET_KEY })) {
   console.log(event.type, event.data);
 }`,
     ],
@@ -32,12 +29,7 @@ export function Snippets({ applicationId }: { readonly applicationId: string }) 
   return (
     <Section title="Use it" description="LATCHKEY_KEY is an API key that may read applications.">
       {readSnippets(applicationId).map(([name, code]) => (
-        <figure key={name} className={styles.snippet}>
-          <figcaption>
-            {name} <CopyButton value={code} label={`Copy ${name}`} />
-          </figcaption>
-          <pre>{code}</pre>
-        </figure>
+        <CopyFigure key={name} name={name} text={code} />
       ))}
     </Section>
   );

@@ -24,7 +24,7 @@ export function ApplicationPage() {
 /** Name of the tab, from the path; undefined for the first one. */
 function useLastPart(): string | undefined {
   const { pathname } = useLocation();
-  return ['Levels', 'Files', 'Live'].find((part) => pathname.endsWith(`/${part.toLowerCase()}`));
+  return ['Levels', 'Files', 'Releases', 'Live'].find((part) => pathname.endsWith(`/${part.toLowerCase()}`));
 }
 
 function Found({ application }: { readonly application: Application }) {
@@ -53,6 +53,9 @@ function Found({ application }: { readonly application: Application }) {
         </Link>
         <Link to="/applications/$applicationId/files" params={params} {...tabLink}>
           Files
+        </Link>
+        <Link to="/applications/$applicationId/releases" params={params} {...tabLink}>
+          Releases
         </Link>
         <Link to="/applications/$applicationId/live" params={params} {...tabLink}>
           Live

@@ -3,7 +3,7 @@ import { describeLength, KEY_NAME } from '@latchkey/contract/lengths';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { latchkey } from '../../api/client.ts';
-import { basePath } from '../../api/settings.ts';
+import { serverUrl } from '../../api/settings.ts';
 import { Button } from '../../components/button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { Form } from '../../components/form.tsx';
@@ -13,8 +13,6 @@ import { useAccount } from '../../session/session.ts';
 import { ApplicationChoice, Scopes } from '../api-keys/key-form.tsx';
 import { trustedIssuersQuery } from './queries.ts';
 import { TEMPLATES, type Template } from './templates.ts';
-
-export const serverUrl = `${location.origin}${basePath}`.replace(/\/$/, '');
 
 interface TrustIssuerProps {
   readonly open: boolean;

@@ -3,6 +3,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { latchkey } from '../../api/client.ts';
+import { serverUrl } from '../../api/settings.ts';
 import { Button, IconButton } from '../../components/button.tsx';
 import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
 import { CopyButton } from '../../components/copy-button.tsx';
@@ -16,7 +17,7 @@ import { KeyTabs } from '../api-keys/key-tabs.tsx';
 import { nameScopes, summarizeScopes } from '../api-keys/scopes.ts';
 import { trustedIssuersQuery } from './queries.ts';
 import { findTemplate } from './templates.ts';
-import { serverUrl, TrustIssuerDialog } from './trust-issuer.tsx';
+import { TrustIssuerDialog } from './trust-issuer.tsx';
 
 const route = getRouteApi('/signed-in/api-keys/trusted-issuers');
 

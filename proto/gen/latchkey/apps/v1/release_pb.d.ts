@@ -641,6 +641,13 @@ export declare type YankReleaseRequest = Message<"latchkey.apps.v1.YankReleaseRe
    * @generated from field: string release_id = 3;
    */
   releaseId: string;
+
+  /**
+   * Reason for the audit log, up to 500 characters. Empty without one.
+   *
+   * @generated from field: string reason = 4;
+   */
+  reason: string;
 };
 
 /**

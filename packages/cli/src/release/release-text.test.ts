@@ -1,5 +1,6 @@
+import { readArtifactName } from '@latchkey/contract/artifact-name';
 import { expect, it } from 'vitest';
-import { readArtifactName, readNotes, readVersion } from './artifact-name.ts';
+import { readNotes, readVersion } from './release-text.ts';
 
 it.each([
   ['Acme-Setup-1.4.0.exe', 'windows', 'x86_64', 'exe'],

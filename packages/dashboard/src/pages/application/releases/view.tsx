@@ -1,0 +1,256 @@
+import type { Release } from '@latchkey/client';
+import { YANK_REASON_MAX } from '@latchkey/contract/release';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { type ReactNode, useState } from 'react';
+import { latchkey } from '../../../api/client.ts';
+import { Button, IconButton } from '../../../components/button.tsx';
+import { ConfirmDialog } from '../../../components/confirm-dialog.tsx';
+import { Dialog } from '../../../components/dialog.tsx';
+import type { IconName } from '../../../components/icon.tsx';
+import { Badge, Toolbar } from '../../../components/page.tsx';
+import { RelativeTime } from '../../../components/relative-time.tsx';
+import { EmptyState, QueryView } from '../../../components/states.tsx';
+import { rowLink, secondaryCell, Table } from '../../../components/table.tsx';
+import { TextField } from '../../../components/text-field.tsx';
+import { toast } from '../../../toast/toasts.ts';
+import { invalidateSettings } from '../queries.ts';
+import { DraftForm } from './draft-form.tsx';
+import { Feeds } from './feeds.tsx';
+import { releasesQuery } from './queries.ts';
+import styles from './releases.module.css';
+import { SigningKeys } from './signing-keys.tsx';
+
+const route = getRouteApi('/signed-in/applications/$applicationId/releases');
+
+/** Value of the search parameter `release` while a draft is created. */
+const NEW = 'new';
+
+export function ReleasesPage() {
+  const { applicationId } = route.useParams();
+  const { release: shown } = route.useSearch();
+  const query = useQuery(releasesQuery(applicationId));
+  const navigate = route.useNavigate();
+  const show = (release?: string) => navigate({ search: release === undefined ? {} : { release } });
+  const createButton = (
+    <Button variant="primary" icon="plus" onClick={() => show(NEW)}>
+      Draft a release
+    </Button>
+  );
+  return (
+    <div className={styles.page}>
+      <QueryView query={query}>
+        {(releases) =>
+          releases.length === 0 ? (
+            <EmptyState icon="upload" title="No releases yet" action={createButton}>
+              A release offers uploaded files to the updaters of your application. CI publishes them with “latchkey release
+              publish”.
+            </EmptyState>
+          ) : (
+            <div>
+              <Toolbar>{createButton}</Toolbar>
+              <Table caption="Releases" columns={['Version', 'Channel', 'State', 'Roll-out', 'Published', '']}>
+                {releases.map((release) => (
+                  <Row key={release.id} applicationId={applicationId} release={release} />
+                ))}
+              </Table>
+            </div>
+          )
+        }
+      </QueryView>
+      <Feeds applicationId={applicationId} channels={query.data?.map(({ channel }) => channel) ?? []} />
+      <SigningKeys applicationId={applicationId} />
+      <ReleaseDialog
+        applicationId={applicationId}
+        release={shown === NEW ? NEW : query.data?.find(({ id }) => id === shown)}
+        onClose={() => show()}
+      />
+    </div>
+  );
+}
+
+interface ReleaseProps {
+  readonly applicationId: string;
+  readonly release: Release;
+}
+
+const STATES = { draft: ['neutral', 'Draft'], published: ['success', 'Published'], yanked: ['danger', 'Yanked'] } as const;
+
+function Row({ applicationId, release }: ReleaseProps) {
+  const { id, version, channel, status, rolloutPercent, publishedAt } = release;
+  const [kind, state] = STATES[status];
+  return (
+    <tr>
+      <td>
+        <Link to="." search={{ release: id }} className={rowLink}>
+          {version}
+        </Link>
+      </td>
+      <td data-label="Channel">{channel}</td>
+      <td data-label="State">
+        <Badge kind={kind}>{state}</Badge>
+      </td>
+      <td data-label="Roll-out">{status === 'published' ? `${rolloutPercent} %` : '–'}</td>
+      <td data-label="Published" className={secondaryCell}>
+        {publishedAt ? <RelativeTime at={publishedAt} /> : '–'}
+      </td>
+      <td>
+        <span className={styles.actions}>
+          {ACTIONS[status].map((action) => (
+            <ActionButton key={action.name} applicationId={applicationId} release={release} action={action} />
+          ))}
+        </span>
+      </td>
+    </tr>
+  );
+}
+
+/** A change of a release, after a confirmation. */
+interface Action {
+  readonly name: string;
+  readonly icon?: IconName;
+  readonly done: string;
+  readonly danger?: boolean;
+  readonly consequence: string;
+  readonly field?: (release: Release) => ReactNode;
+  readonly run: (id: string, values: FormData) => Promise<unknown>;
+}
+
+const rolloutField = ({ rolloutPercent }: Release) => (
+  <TextField
+    name="rolloutPercent"
+    label="Share of the clients, in percent"
+    hint="0 to 100. Clients stay in as the share grows."
+    type="number"
+    min={0}
+    max={100}
+    defaultValue={rolloutPercent}
+  />
+);
+const readRollout = (values: FormData) => Number.parseFloat(String(values.get('rolloutPercent')));
+
+const ACTIONS: Readonly<Record<Release['status'], readonly Action[]>> = {
+  draft: [
+    {
+      name: 'Publish',
+      done: 'Release published',
+      consequence: 'Updaters are offered it from now on. It can be yanked, but not be changed again.',
+      field: rolloutField,
+      run: (id, values) => latchkey.releases.publish(id, { rolloutPercent: readRollout(values) }),
+    },
+    {
+      name: 'Delete',
+      icon: 'trash',
+      done: 'Draft deleted',
+      danger: true,
+      consequence: 'Its files stay.',
+      run: (id) => latchkey.releases.delete(id),
+    },
+  ],
+  published: [
+    {
+      name: 'Roll out',
+      done: 'Roll-out changed',
+      consequence: 'Clients that have updated keep the version.',
+      field: rolloutField,
+      run: (id, values) => latchkey.releases.setRollout(id, readRollout(values)),
+    },
+    {
+      name: 'Yank',
+      done: 'Release yanked',
+      danger: true,
+      consequence: 'Updaters are never offered it again, and its download links end. This cannot be undone.',
+      field: () => <TextField name="reason" label="Reason" hint="For the audit log." maxLength={YANK_REASON_MAX} />,
+      run: (id, values) => latchkey.releases.yank(id, { reason: String(values.get('reason')) }),
+    },
+  ],
+  yanked: [],
+};
+
+function ActionButton({ applicationId, release, action }: ReleaseProps & { readonly action: Action }) {
+  const [isAsking, setAsking] = useState(false);
+  const queryClient = useQueryClient();
+  const { name, icon, done, danger, consequence, field, run } = action;
+  const label = `${name} ${release.version} of ${release.channel}`;
+  const confirm = async ({ values }: { readonly values: FormData }) => {
+    try {
+      await run(release.id, values);
+    } finally {
+      // A release of the stable channel is the version of the application.
+      await invalidateSettings(queryClient, applicationId);
+      await queryClient.invalidateQueries({ queryKey: releasesQuery(applicationId).queryKey });
+    }
+    toast.success(done, release.version);
+  };
+  return (
+    <>
+      {icon ? (
+        <IconButton small icon={icon} label={label} onClick={() => setAsking(true)} />
+      ) : (
+        <Button small aria-label={label} onClick={() => setAsking(true)}>
+          {name}…
+        </Button>
+      )}
+      <ConfirmDialog
+        open={isAsking}
+        onClose={() => setAsking(false)}
+        title={`${label}?`}
+        action={`${name} release`}
+        danger={danger}
+        fields={field?.(release)}
+        onConfirm={confirm}
+      >
+        {consequence}
+      </ConfirmDialog>
+    </>
+  );
+}
+
+interface ReleaseDialogProps {
+  readonly applicationId: string;
+  readonly release: Release | typeof NEW | undefined;
+  readonly onClose: () => void;
+}
+
+/** A draft to edit, or a release as it was published. */
+function ReleaseDialog({ applicationId, release, onClose }: ReleaseDialogProps) {
+  const draft = release === NEW ? undefined : release;
+  const isPublished = draft !== undefined && draft.status !== 'draft';
+  return (
+    <Dialog
+      open={release !== undefined}
+      onClose={onClose}
+      stays={!isPublished}
+      wide
+      title={draft ? `${draft.version} of ${draft.channel}` : 'Draft a release'}
+      description={isPublished ? undefined : 'Updaters are not offered it before you publish it.'}
+    >
+      {isPublished ? (
+        <Published release={draft} />
+      ) : (
+        <DraftForm key={draft?.id} applicationId={applicationId} draft={draft} onClose={onClose} />
+      )}
+    </Dialog>
+  );
+}
+
+function Published({ release: { notes, artifacts } }: Pick<ReleaseProps, 'release'>) {
+  return (
+    <div className={styles.page}>
+      {notes !== '' && (
+        <p className={styles.notes} dir="auto">
+          {notes}
+        </p>
+      )}
+      <Table caption="Files" columns={['Name', 'For', 'Signature']}>
+        {artifacts.map(({ name, platform, arch, kind, signature }) => (
+          <tr key={`${platform} ${arch} ${kind}`}>
+            <td dir="auto">{name}</td>
+            <td data-label="For">{`${platform} ${arch} ${kind}`}</td>
+            <td data-label="Signature">{signature === undefined ? 'None' : 'Signed'}</td>
+          </tr>
+        ))}
+      </Table>
+    </div>
+  );
+}
