@@ -9,6 +9,7 @@ import {
   LICENSE_LEVELS_MAX,
   VERSION,
 } from '@latchkey/contract/lengths';
+import { CHANNEL, CHANNEL_RULE, isSemver, SEMVER_RULE } from '@latchkey/contract/release';
 import { z } from 'zod';
 
 /** Names of settings, in the order in which they are shown and exported. */
@@ -77,6 +78,18 @@ const file = z
     });
   });
 
+const channel = z.strictObject({
+  version: z
+    .string({ error: 'must be text: put it in quotes' })
+    .refine(isSemver, SEMVER_RULE)
+    .meta({ description: 'Version that is published. Its draft is there already.' }),
+  rolloutPercent: z
+    .int()
+    .refine((percent) => percent >= 0 && percent <= 100, 'must be 0 to 100')
+    .optional()
+    .meta({ description: 'Share of the clients that are offered it. If absent, it stays.', minimum: 0, maximum: 100 }),
+});
+
 const application = z.strictObject({
   name: applicationName,
   id: z.uuid().optional().meta({ description: 'Needed where several applications have the same name.' }),
@@ -97,6 +110,10 @@ const application = z.strictObject({
     .superRefine(rejectDuplicates(nameOf, 'has the name of another file'))
     .optional()
     .meta({ description: 'All files. Others are deleted with --prune only. If absent, files stay as they are.' }),
+  channels: z
+    .record(z.string().regex(CHANNEL, CHANNEL_RULE), channel)
+    .optional()
+    .meta({ description: 'Published version of channels. Others stay as they are.' }),
 });
 
 /** Schema of `latchkey.yaml`. */

@@ -40,7 +40,7 @@ function phaseOf({ name, to }: SettingChange): 'first' | 'middle' | 'last' {
 
 async function executeChange(client: Latchkey, change: ApplicationChange, options: ExecuteOptions): Promise<void> {
   const { retryRateLimited, onDone } = options;
-  const { name, levels, files } = change;
+  const { name, levels, files, channels = [] } = change;
   const etags = options.etags.get(change.id ?? '');
   let ifMatch = etags?.settings;
   const id = change.id ?? (await retryRateLimited(() => client.applications.create({ name }))).id;
@@ -57,6 +57,12 @@ async function executeChange(client: Latchkey, change: ApplicationChange, option
   for (const file of files) {
     await executeFile(client, id, file, options);
     onDone(file.action === 'delete' ? `Deleted ${file.name} of ${name}.` : undefined);
+  }
+  for (const { action, releaseId, rolloutPercent } of channels) {
+    if (action === 'publish') await retryRateLimited(() => client.releases.publish(releaseId, { rolloutPercent }));
+    else await retryRateLimited(() => client.releases.setRollout(releaseId, rolloutPercent ?? 0));
+    // A publication may have set the version.
+    ifMatch = undefined;
   }
   await setSettings('last');
   if (changesItself(change)) onDone(`${change.action === 'create' ? 'Created' : 'Changed'} ${name}.`);

@@ -38,12 +38,16 @@ function formatLines(lines: readonly Line[], indent: string, colors: Colors): st
   });
 }
 
-function describeChange({ action, settings, levels }: ApplicationChange): string {
+function describeChange({ action, settings, levels, channels = [] }: ApplicationChange): string {
   if (action === 'delete') return 'with its files and keys';
   const parts = settings.map(({ name, from, to }) => `${name} ${from === undefined ? '' : `${from} → `}${to}`);
   if (levels) {
     const from = action === 'create' || levels.from.length === 0 ? '' : `${levels.from.join(', ')} → `;
     parts.push(`levels ${from}${levels.to.join(', ')}`);
+  }
+  for (const { action: done, channel, version, rolloutPercent } of channels) {
+    const share = rolloutPercent === undefined ? '' : ` to ${rolloutPercent} %`;
+    parts.push(`${done === 'publish' ? 'publish' : 'roll out'} ${version} of ${channel}${share}`);
   }
   return parts.join(', ');
 }

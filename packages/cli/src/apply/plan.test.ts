@@ -1,3 +1,4 @@
+import type { Release } from '@latchkey/client';
 import { describe, expect, it } from 'vitest';
 import { describeCount, describeUndeclared, formatPlan } from './format-plan.ts';
 import { planChanges } from './plan.ts';
@@ -71,6 +72,30 @@ it('shows what is created, changed and deleted', () => {
     '- Gone                with its files and keys',
   ]);
   expect(describeUndeclared(planChanges(declared, found, true))).toBeUndefined();
+});
+
+it('publishes the declared version of a channel, and changes its roll-out', () => {
+  const release = (version: string, status: string, publishedAt: string | null = null) =>
+    ({ id: version, version, channel: 'beta', status, publishedAt, rolloutPercent: 10 }) as Release;
+  const found = [
+    current('Engine', {
+      releases: [
+        release('3.0.0', 'draft'),
+        release('2.0.0', 'published', '2026-02-02'),
+        release('1.5.0', 'yanked', '2026-01-02'),
+        release('1.0.0', 'published', '2026-01-01'),
+      ],
+    }),
+  ];
+  const plan = (version: string, rolloutPercent?: number) =>
+    lines([wanted('Engine', { channels: { beta: { version, rolloutPercent } } })], found);
+  expect(plan('3.0.0')).toEqual(['~ Engine   publish 3.0.0 of beta']);
+  expect(plan('3.0.0', 5)).toEqual(['~ Engine   publish 3.0.0 of beta to 5 %']);
+  expect(plan('2.0.0', 50)).toEqual(['~ Engine   roll out 2.0.0 of beta to 50 %']);
+  expect([plan('2.0.0', 10), plan('2.0.0')]).toEqual([[], []]);
+  expect(() => plan('1.0.0')).toThrow('Engine: channel beta has published 2.0.0 after 1.0.0. Declare or yank it.');
+  expect(() => plan('1.5.0')).toThrow('Engine: 1.5.0 of channel beta was yanked. Declare another version.');
+  expect(() => plan('4.0.0')).toThrow('Engine: channel beta has no release 4.0.0.');
 });
 
 it('leaves alone what is not declared of an application', () => {

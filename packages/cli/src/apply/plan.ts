@@ -1,5 +1,6 @@
 import { mapFlags } from '@latchkey/contract/application-settings';
 import { SETTING_NAMES, type SettingName } from './declaration.ts';
+import { type ChannelChange, planChannels } from './plan-channels.ts';
 import { type FileChange, planFiles } from './plan-files.ts';
 import type { CurrentApplication, WantedApplication } from './state.ts';
 
@@ -18,6 +19,8 @@ export interface ApplicationChange {
   readonly settings: readonly SettingChange[];
   readonly levels?: { readonly from: readonly string[]; readonly to: readonly string[] };
   readonly files: readonly FileChange[];
+  /** Absent without a change. */
+  readonly channels?: readonly ChannelChange[];
 }
 
 export interface Plan {
@@ -57,11 +60,16 @@ export function planChanges(wanted: readonly WantedApplication[], current: reado
   for (const application of wanted) {
     const found = matched.get(application);
     const files = application.files ? planFiles(application.files, found?.files ?? [], prune) : UNPLANNED_FILES;
-    problems.push(...files.problems.map((problem) => `${application.name}: ${problem}`));
+    const channels = planChannels(application, found);
+    problems.push(...[...files.problems, ...channels.problems].map((problem) => `${application.name}: ${problem}`));
     undeclaredFiles += files.undeclared;
-    const change = { ...planSettings(application, found), files: files.changes };
+    const change = {
+      ...planSettings(application, found),
+      files: files.changes,
+      ...(channels.changes.length > 0 && { channels: channels.changes }),
+    };
     if (!found) changes.push({ action: 'create', name: application.name, ...change });
-    else if (change.settings.length > 0 || change.levels || change.files.length > 0) {
+    else if (change.settings.length > 0 || change.levels || change.channels || change.files.length > 0) {
       changes.push({ action: 'change', name: found.name, id: found.id, ...change });
     }
   }
@@ -110,6 +118,6 @@ export function countChanges({ changes }: Plan): number {
 }
 
 /** True if more than files of an application change. */
-export function changesItself({ action, settings, levels }: ApplicationChange): boolean {
-  return action !== 'change' || settings.length > 0 || levels !== undefined;
+export function changesItself({ action, settings, levels, channels }: ApplicationChange): boolean {
+  return action !== 'change' || settings.length > 0 || levels !== undefined || channels !== undefined;
 }

@@ -40,9 +40,9 @@ export async function readFiles(
   return wanted;
 }
 
-function withoutUndefined({ name, id, levels, settings = {} }: Omit<DeclaredApplication, 'files'>): WantedApplication {
+function withoutUndefined({ name, id, levels, channels, settings = {} }: Omit<DeclaredApplication, 'files'>): WantedApplication {
   const given = Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
-  return { name, settings: given, ...(id !== undefined && { id }), ...(levels && { levels }) };
+  return { name, settings: given, ...(id !== undefined && { id }), ...(levels && { levels }), ...(channels && { channels }) };
 }
 
 async function readFile(file: DeclaredFile, baseDir: string, sizeMiBMax: number): Promise<WantedFile> {

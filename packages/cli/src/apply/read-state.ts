@@ -12,18 +12,22 @@ export interface Etags {
   readonly levels: string | undefined;
 }
 
+type Listed = Pick<Application, 'id' | 'name'>;
+
 export interface ReadOptions {
   readonly retryRateLimited: RateLimitRetry;
   /** Gets the entity tags of those that are read, by id. */
   readonly etags?: Map<string, Etags>;
   /** True if the details of an application matter. Others are given as they are created. */
-  readonly isNeeded?: (application: { readonly id: string; readonly name: string }) => boolean;
+  readonly isNeeded?: (application: Listed) => boolean;
+  /** True if its releases matter too. */
+  readonly needsReleases?: (application: Listed) => boolean;
 }
 
 /** Reads the applications of the account, or those that a restricted key may use, oldest first. */
 export async function readState(
   client: Latchkey,
-  { retryRateLimited, etags, isNeeded = () => true }: ReadOptions,
+  { retryRateLimited, etags, isNeeded = () => true, needsReleases = () => false }: ReadOptions,
 ): Promise<readonly CurrentApplication[]> {
   const listed = await retryRateLimited(() => client.applications.list());
   const state: CurrentApplication[] = listed.map(({ id, name }) => ({ id, name, settings: NEW_SETTINGS, levels: [], files: [] }));
@@ -31,7 +35,10 @@ export async function readState(
   const work = async () => {
     // The workers share the iterator, so each entry is read once.
     for (const [index, application] of queue) {
-      if (isNeeded(application)) state[index] = await readDetails(client, retryRateLimited, application, etags);
+      if (!isNeeded(application)) continue;
+      const details = await readDetails(client, retryRateLimited, application, etags);
+      const releases = needsReleases(application) && (await retryRateLimited(() => client.releases.list(application.id)));
+      state[index] = { ...details, ...(releases && { releases }) };
     }
   };
   await Promise.all(Array.from({ length: CONCURRENCY }, work));
@@ -41,7 +48,7 @@ export async function readState(
 async function readDetails(
   client: Latchkey,
   retryRateLimited: RateLimitRetry,
-  { id, name }: Pick<Application, 'id' | 'name'>,
+  { id, name }: Listed,
   etags: Map<string, Etags> | undefined,
 ): Promise<CurrentApplication> {
   const { settings, etag } = await retryRateLimited(() => client.applications.readSettings(id));

@@ -30,12 +30,16 @@ export async function applyFile(context: Context, options: ApplyOptions): Promis
   const retryRateLimited = createRateLimitRetry((line) => context.note(line));
   const { applications } = await reportProblems(context, async () => parseDeclaration(await readText(file, io), basename(file)));
   const client = await context.client();
-  const names = new Set(applications.flatMap(({ id, name }) => [id, name]));
+  const declaredIn = (declared: typeof applications) => {
+    const names = new Set(declared.flatMap(({ id, name }) => [id, name]));
+    return ({ id, name }: { readonly id: string; readonly name: string }) => names.has(id) || names.has(name);
+  };
   const etags = new Map<string, Etags>();
   const state = await readState(client, {
     retryRateLimited,
     etags,
-    isNeeded: ({ id, name }) => names.has(id) || names.has(name),
+    isNeeded: declaredIn(applications),
+    needsReleases: declaredIn(applications.filter(({ channels }) => channels !== undefined)),
   });
   const baseDir = file === '-' ? process.cwd() : dirname(resolve(file));
   // Keys may lack the scope: the server then rejects what is too large.

@@ -1,4 +1,5 @@
-import type { SettingName } from './declaration.ts';
+import type { Release } from '@latchkey/client';
+import type { DeclaredApplication, SettingName } from './declaration.ts';
 
 export type Settings = Readonly<Record<SettingName, string | boolean>>;
 
@@ -15,6 +16,8 @@ export interface CurrentApplication {
   readonly settings: Settings;
   readonly levels: readonly string[];
   readonly files: readonly StoredFile[];
+  /** Read only for applications whose channels are declared. */
+  readonly releases?: readonly Release[];
 }
 
 /** A declared file. Without a path, the server has to have it already. */
@@ -31,4 +34,5 @@ export interface WantedApplication {
   readonly settings: Partial<Settings>;
   readonly levels?: readonly string[];
   readonly files?: readonly WantedFile[];
+  readonly channels?: DeclaredApplication['channels'];
 }

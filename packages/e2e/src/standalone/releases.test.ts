@@ -318,3 +318,22 @@ it('latchkey release publish uploads a build, publishes it, and goes on with wha
   expect((await run(['release', 'yank', release], env)).stdout).toBe('Yanked 2.1.0 of beta.\n');
   expect((await run([...publishing.slice(0, 2), notes, '--app', id], env)).code).not.toBe(0);
 });
+
+it('latchkey apply publishes the declared version of a channel', async () => {
+  const id = await createApplication(api, 'Difference Engine 27');
+  const { data: draft } = await createRelease(id, { version: '1.4.0' });
+  const env = { LATCHKEY_URL: api.baseUrl, LATCHKEY_KEY: (await createKey(owner)).text };
+  const apply = (rolloutPercent: number, ...options: string[]) => {
+    const channels = `channels: { stable: { version: "1.4.0", rolloutPercent: ${rolloutPercent} } }`;
+    const text = `applications: [{ name: Difference Engine 27, settings: { status: paused }, ${channels} }]\n`;
+    return run(['apply', '-f', '-', '--yes', ...options], env, text);
+  };
+  const planned = '~ Difference Engine 27   status online → paused, publish 1.4.0 of stable to 10 %\n';
+  expect((await apply(10, '--dry-run')).stdout).toBe(`${planned}1 change. Run without --dry-run to apply it.\n`);
+  expect((await api.get(`${RELEASES}/${draft.id}`)).data.status).toBe('draft');
+  expect(await apply(10)).toMatchObject({ code: 0, stdout: `${planned}1 change applied.\n` });
+  expect((await api.get(`${RELEASES}/${draft.id}`)).data).toMatchObject({ status: 'published', rolloutPercent: 10 });
+  expect((await apply(10)).stdout).toBe('No changes.\n');
+  expect((await apply(60)).code).toBe(0);
+  expect((await api.get(`${RELEASES}/${draft.id}`)).data).toMatchObject({ status: 'published', rolloutPercent: 60 });
+});
