@@ -61,10 +61,11 @@ async function append(ctx: FilesContext, chunk: Chunk): Promise<rows.ResumableUp
   const upload = await rows.claimUpload(ctx.db, { accountId, id, byteOffset, claimId: newId() });
   if (!upload) return rejectUnclaimed(ctx, accountId, id, chunk);
   const body = new ChunkBody(chunk.body, upload.byteSize - byteOffset);
-  const { signal, release } = keepClaim(ctx, upload, body);
+  const claim = keepClaim(ctx, upload, body);
+  const { signal } = claim;
   try {
     if (byteOffset + byteSize > upload.byteSize) throw errors.chunk_too_long();
-    const whole = await store(ctx, upload, body, signal);
+    const whole = await store(ctx, upload, body, claim);
     if (body.error) throw body.error;
     return await finish(ctx, upload, whole, { ...chunk, requestId, signal });
   } catch (err) {
@@ -74,7 +75,7 @@ async function append(ctx: FilesContext, chunk: Chunk): Promise<rows.ResumableUp
     await end(ctx, upload);
     throw errors.upload_expired();
   } finally {
-    await release();
+    await claim.release();
   }
 }
 
@@ -92,11 +93,18 @@ async function rejectUnclaimed(
   return upload;
 }
 
+interface KeptClaim {
+  readonly signal: AbortSignal;
+  /** True while the store may hold an object of the claim that is not recorded. */
+  mayHaveObject: boolean;
+  release(): Promise<void>;
+}
+
 /**
  * Renews the claim until it is released, and stops the body at its deadline. The signal aborts when
  * the claim is lost: with `application_not_found`, `upload_expired` or `upload_interrupted`.
  */
-function keepClaim({ db, limits, logger }: FilesContext, upload: rows.ClaimedUpload, body: ChunkBody) {
+function keepClaim({ db, limits, logger }: FilesContext, upload: rows.ClaimedUpload, body: ChunkBody): KeptClaim {
   const { id, accountId, applicationId } = upload;
   const lost = new AbortController();
   const renew = async () => {
@@ -111,16 +119,22 @@ function keepClaim({ db, limits, logger }: FilesContext, upload: rows.ClaimedUpl
   const renewal = setInterval(() => {
     renew().catch((err: unknown) => logger.warn({ err, uploadId: id }, 'upload claim not renewed'));
   }, rows.CLAIM_MS / RENEWALS);
-  const release = async () => {
-    clearTimeout(deadline);
-    clearInterval(renewal);
-    await rows.releaseClaim(db, upload).catch((err: unknown) => logger.warn({ err, uploadId: id }, 'upload claim not released'));
+  return {
+    signal: lost.signal,
+    mayHaveObject: false,
+    async release() {
+      clearTimeout(deadline);
+      clearInterval(renewal);
+      await rows
+        .releaseClaim(db, upload, this.mayHaveObject)
+        .catch((err: unknown) => logger.warn({ err, uploadId: id }, 'upload claim not released'));
+    },
   };
-  return { signal: lost.signal, release };
 }
 
 /** Stores a body piece by piece, each of which is recorded once it is durable. */
-async function store(ctx: FilesContext, upload: rows.ClaimedUpload, body: ChunkBody, signal: AbortSignal): Promise<Appended> {
+async function store(ctx: FilesContext, upload: rows.ClaimedUpload, body: ChunkBody, claim: KeptClaim): Promise<Appended> {
+  const { signal } = claim;
   const key = objectKey(upload.applicationId, upload.id);
   let stored: Appended = { byteSize: upload.byteOffset, state: upload.storeState };
   const options = { writerId: upload.claimId, isContested: upload.isContested };
@@ -128,6 +142,7 @@ async function store(ctx: FilesContext, upload: rows.ClaimedUpload, body: ChunkB
   if (upload.byteOffset === upload.byteSize) return stored;
   while (!body.isEnded) {
     const piece = body.take(CHECKPOINT_BYTES - (stored.byteSize % CHECKPOINT_BYTES));
+    claim.mayHaveObject = true;
     const appended = await ctx.store.append(key, stored, piece, signal, options).catch((err: unknown) => {
       signal.throwIfAborted();
       if (err instanceof LostBytesError) throw err;
@@ -137,6 +152,7 @@ async function store(ctx: FilesContext, upload: rows.ClaimedUpload, body: ChunkB
     options.isContested = false;
     if (appended.byteSize > stored.byteSize && !(await rows.recordAppended(ctx.db, upload, appended)))
       throw errors.upload_interrupted();
+    claim.mayHaveObject = false;
     stored = appended;
   }
   return stored;

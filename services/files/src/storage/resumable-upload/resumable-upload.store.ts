@@ -133,8 +133,15 @@ export async function recordAppended(db: Db, claim: Claim, { byteSize, state }: 
   return rows[0];
 }
 
-export async function releaseClaim(db: Db, claim: Claim): Promise<void> {
-  await sql`update resumable_upload set claim_id = null where ${isClaimed(claim)}`.execute(db);
+/** Releases a claim. Its object is removed, unless it is the recorded tail, where it may have one. */
+export async function releaseClaim(db: Db, claim: Claim, mayHaveObject: boolean): Promise<void> {
+  await sql`
+    with released as (
+      update resumable_upload set claim_id = null where ${isClaimed(claim)}
+      returning application_id || '/' || ${claim.claimId} as object_key, store_state->>'tail' as tail
+    )
+    insert into object_deletion (object_key, due_at) select object_key, ${afterMs(LOST_CLAIM_MS)}
+    from released where ${mayHaveObject} and tail is distinct from ${claim.claimId} on conflict do nothing`.execute(db);
 }
 
 /** Ends an upload whose file is stored; false when the claim was lost. Its tail is removed. */

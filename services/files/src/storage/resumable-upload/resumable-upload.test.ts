@@ -202,6 +202,24 @@ describe('a claim that was not released', () => {
   });
 });
 
+describe('a chunk whose end in the store is not known', () => {
+  it('leaves no object of its tail', async () => {
+    const ref = files.createOwned();
+    const upload = await create(ref, 10);
+    // As S3 holds the bytes after the last part. The response is lost.
+    const aroundStore = (store: ObjectStore): ObjectStore => ({
+      ...store,
+      async append(_key, _from, body, signal, options) {
+        await store.put(objectKey(ref.applicationId, options.writerId), body, signal);
+        throw new Error('refused by the test');
+      },
+    });
+    expect(await reasonOf(append(ref, upload, 0, Buffer.from('bytes'), { aroundStore }))).toBe('dependency_unavailable');
+    await append(ref, upload, 0, Buffer.from('0123456789'));
+    expect(await holdings(ref)).toEqual(ONE);
+  });
+});
+
 async function* holdBack(body: AsyncIterable<Uint8Array>, until: Promise<void>): AsyncGenerator<Uint8Array> {
   await until;
   yield* body;
