@@ -43,6 +43,9 @@ again after each change.`,
 As npm test, with every end-to-end test in both shapes and the fault tests that take minutes. Where Go is installed, it
 builds and runs programs that check the protocols and docker-compose.yml.
 
+Environment variables of the fault tests: FAULT_SEED, and for each run FAULT_CHANGES (5000 repeated changes) and
+FAULT_UPLOADS (75 uploads that break off).
+
 Deployment has separate tests, which need root on Debian: deploy/test/compose-run and deploy/test/cluster-run.`,
   },
   'test:faults': {

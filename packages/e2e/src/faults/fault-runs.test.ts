@@ -1,8 +1,10 @@
 import { randomInt } from 'node:crypto';
 import { describe, expect, inject, it } from 'vitest';
 import type { SeededRandom } from '../client/random.ts';
+import { cutUploads } from './cut-uploads.ts';
 import { runFaults } from './fault-run.ts';
 import { startFleetTarget } from './fleet-target.ts';
+import { repeatChanges } from './repeated-changes.ts';
 import { startS3Store } from './s3-store.ts';
 import { mountSmallDisk, startStandaloneTarget } from './standalone-target.ts';
 import type { Fault, Target } from './target.ts';
@@ -23,13 +25,50 @@ async function expectHeld(starting: Promise<Target>, choose = (all: readonly Fau
   expect(Object.entries(results).filter(([, breaches]) => breaches.length > 0)).toEqual([]);
 }
 
-/** R1 to R6, R8, R9 and R13. A failure names its FAULT_SEED, which repeats the run. */
+/** Changes, and uploads, of each run; all runs together have twice and four times as many. */
+const CHANGES = Number(process.env.FAULT_CHANGES ?? 5_000);
+const UPLOADS = Number(process.env.FAULT_UPLOADS ?? 75);
+
+async function withTarget<T>(starting: Promise<Target>, use: (target: Target) => Promise<T>): Promise<T> {
+  const target = await starting;
+  try {
+    return await use(target);
+  } finally {
+    await target.stop();
+  }
+}
+
+/** R15. Prints what was killed how often. */
+async function expectExactlyOnce(starting: Promise<Target>) {
+  const run = await withTarget(starting, (target) => repeatChanges(target, { seed: SEED, changes: CHANGES, clients: 6 }));
+  process.stdout.write(`${JSON.stringify(run)}\n`);
+  expect(run.changes).toBeGreaterThanOrEqual(CHANGES);
+}
+
+/** R16. */
+async function expectNothingLost(starting: Promise<Target>) {
+  const run = await withTarget(starting, (target) => cutUploads(target, { seed: SEED, uploads: UPLOADS, clients: 4 }));
+  process.stdout.write(`${JSON.stringify(run)}\n`);
+  expect(run.requests).toBeGreaterThan(UPLOADS);
+}
+
+/** R1 to R6, R8, R9, R13, R15 and R16. A failure names its FAULT_SEED, which repeats the run. */
 describe.runIf(shape === 'standalone')(`one process holds its promises (FAULT_SEED=${SEED})`, () => {
   it('whatever is killed or stopped', () => expectHeld(startStandaloneTarget()), TIMEOUT_MS);
 
   it(
     'whatever goes wrong with its object store',
     async () => expectHeld(startStandaloneTarget(await startS3Store())),
+    TIMEOUT_MS,
+  );
+
+  it('with idempotency keys, whatever is killed', () => expectExactlyOnce(startStandaloneTarget()), TIMEOUT_MS);
+
+  it('with uploads that break off, whatever is killed', () => expectNothingLost(startStandaloneTarget()), TIMEOUT_MS);
+
+  it(
+    'with uploads that break off to S3, whatever is killed',
+    async () => expectNothingLost(startStandaloneTarget(await startS3Store())),
     TIMEOUT_MS,
   );
 
@@ -40,7 +79,7 @@ describe.runIf(shape === 'standalone')(`one process holds its promises (FAULT_SE
   });
 });
 
-/** R5, R6, R8, R9 and R11. `npm run test:faults fleet` injects every fault of every process. */
+/** R5, R6, R8, R9, R11, R15 and R16. `npm run test:faults fleet` injects every fault of every process. */
 describe.runIf(shape === 'deployed')(`two processes of each service hold their promises (FAULT_SEED=${SEED})`, () => {
   it(
     'whatever breaks',
@@ -59,6 +98,16 @@ describe.runIf(shape === 'deployed')(`two processes of each service hold their p
       };
       return expectHeld(startFleetTarget(), choose);
     },
+    TIMEOUT_MS,
+  );
+
+  it('with idempotency keys, whatever is killed', () => expectExactlyOnce(startFleetTarget()), TIMEOUT_MS);
+
+  it('with uploads that break off, whatever is killed', () => expectNothingLost(startFleetTarget()), TIMEOUT_MS);
+
+  it(
+    'with uploads that break off to S3, whatever is killed',
+    async () => expectNothingLost(startFleetTarget(await startS3Store())),
     TIMEOUT_MS,
   );
 });

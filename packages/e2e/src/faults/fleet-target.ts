@@ -4,6 +4,7 @@ import { startOwnPostgres } from '@latchkey/testkit/postgres/own-postgres';
 import { startOwnRedis } from '@latchkey/testkit/redis/own-redis';
 import { type Fleet, type FleetProcess, startFleet, type Wiring } from '../instance/fleet/fleet.ts';
 import { SERVICE_CREDENTIAL } from '../instance/instance.ts';
+import type { OwnStore } from './standalone-target.ts';
 import { viewOfDisk } from './stored-state.ts';
 import { DATABASE_ERROR_MS_MAX, type Fault, SETTINGS, type Target } from './target.ts';
 
@@ -13,35 +14,37 @@ const CALLED = ['DATABASE_URL', 'REDIS_URL', 'APPS_URL', 'IDENTITY_URL', 'FILES_
 type Link = Readonly<Record<'inward', TcpProxy> & Record<'outward', readonly TcpProxy[]>>;
 
 /** Starts two processes of each service behind proxies, on their own PostgreSQL and Redis. */
-export async function startFleetTarget(): Promise<Target> {
+export async function startFleetTarget(own?: OwnStore): Promise<Target> {
   const [postgres, redis] = await Promise.all([startOwnPostgres(), startOwnRedis()]);
   const links = new Map<string, Link>();
   // A process that hangs gets no new connections while the fault lasts.
   const fleet = await startFleet({
     ...{ avatarWorkers: 2, databaseUrl: postgres.url, redisUrl: redis.url, probeFailuresMax: 2 },
-    env: { ...SETTINGS, DRAIN_SECONDS: '1' },
+    env: { ...SETTINGS, DRAIN_SECONDS: '1', ...own?.env },
     wire: (wiring) => wire(wiring, links),
   });
   const { baseUrl, realtimeUrl, gateways, processes } = fleet;
+  const faults = [
+    ...processes.flatMap((one) => faultsOf(one, links.get(one.name) as Link)),
+    rotation(fleet),
+    ...(['stopped', 'killed', 'frozen'] as const).flatMap((how) => [
+      serverFault(`Redis ${how}`, redis, how, { costs: 'avatars' }),
+      serverFault(`PostgreSQL ${how}`, postgres, how, { costs: 'errors', errorMsMax: DATABASE_ERROR_MS_MAX }),
+    ]),
+  ];
   return {
     ...{ baseUrl, realtimeUrl },
     gateways: gateways.map((gateway) => gateway.baseUrl),
-    store: viewOfDisk(fleet.objectsDir),
-    faults: [
-      ...processes.flatMap((one) => faultsOf(one, links.get(one.name) as Link)),
-      rotation(fleet),
-      ...(['stopped', 'killed', 'frozen'] as const).flatMap((how) => [
-        serverFault(`Redis ${how}`, redis, how, { costs: 'avatars' }),
-        serverFault(`PostgreSQL ${how}`, postgres, how, { costs: 'errors', errorMsMax: DATABASE_ERROR_MS_MAX }),
-      ]),
-    ],
+    store: own?.store ?? viewOfDisk(fleet.objectsDir),
+    faults,
+    kills: faults.filter(({ name }) => name.endsWith(' killed')),
     databaseUrl: async () => postgres.url,
     isReady: async () => (await Promise.all(processes.map((one) => one.isReady()))).every(Boolean),
     output: () => '',
     async stop() {
       await fleet.stop();
       await Promise.all([...links.values()].flatMap(({ inward, outward }) => [inward, ...outward].map((proxy) => proxy.close())));
-      await Promise.all([postgres.remove(), redis.remove()]);
+      await Promise.all([postgres.remove(), redis.remove(), own?.stop()]);
     },
   };
 }

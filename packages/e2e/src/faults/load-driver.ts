@@ -203,7 +203,7 @@ export class LoadDriver {
   }
 }
 
-function randomBytes(random: SeededRandom, byteSize: number): Buffer {
+export function randomBytes(random: SeededRandom, byteSize: number): Buffer {
   const key = Buffer.from(Array.from({ length: 16 }, () => random.below(256)));
   return createCipheriv('aes-128-ctr', key, Buffer.alloc(16)).update(Buffer.alloc(byteSize));
 }

@@ -23,7 +23,7 @@ const TARGETS = {
   standalone: () => startStandaloneTarget(),
   s3: async () => startStandaloneTarget(await startS3Store()),
   disk: () => startStandaloneTarget(mountSmallDisk()),
-  fleet: startFleetTarget,
+  fleet: () => startFleetTarget(),
 };
 
 const { FAULT_MINUTES, FAULT_SEED, FAULT_SECONDS, FAULT_NAME } = readConfig(settings, process.env);

@@ -12,8 +12,11 @@ export class Violation extends Error {
 export const CUTS = ['nothing', 'half', 'all but a byte', 'all but the end mark'] as const;
 
 export interface Cut {
-  readonly after: (typeof CUTS)[number];
+  /** Or a number of bytes. */
+  readonly after: (typeof CUTS)[number] | number;
   readonly by: 'FIN' | 'RST';
+  /** Pause before the sender goes away. */
+  readonly pauseMs?: number;
 }
 
 /** A request that is sent once, on its own connection. */
@@ -62,7 +65,7 @@ export async function send(baseUrl: string, sent: FaultRequest): Promise<Outcome
   const type = body instanceof Buffer ? 'application/octet-stream' : 'application/json';
   const content = { ...(body && { 'content-type': type }), ...(!chunked && { 'content-length': bytes.length }) };
   const url = `${baseUrl}${path}${query ? `?${new URLSearchParams(query)}` : ''}`;
-  const req = request(url, { method, agent: false, headers: { ...headers, ...content } });
+  const req = request(url, { method, agent: false, headers: { ...content, ...headers } });
   const progress = { wasWhole: bytes.length === 0, isOver: false };
   const outcome = readOutcome(req, `${method} ${path}`, progress);
   outcome.catch(() => undefined);
@@ -73,14 +76,14 @@ export async function send(baseUrl: string, sent: FaultRequest): Promise<Outcome
     'all but a byte': bytes.length - 1,
     'all but the end mark': bytes.length,
   };
-  const part = cut ? bytes.subarray(0, length[cut.after]) : bytes;
+  const part = cut ? bytes.subarray(0, typeof cut.after === 'number' ? cut.after : length[cut.after]) : bytes;
   const size = Math.max(1, Math.ceil(part.length / pieces));
   for (let start = 0; start < part.length && !progress.isOver; start += size) {
     if (pauseMs > 0) await pause(pauseMs);
     progress.wasWhole = !chunked && !cut && start + size >= bytes.length;
     if (!req.write(part.subarray(start, start + size))) await Promise.race([once(req, 'drain'), outcome]).catch(() => undefined);
   }
-  if (cut) await leave(req, cut.by, outcome);
+  if (cut) await leave(req, cut, outcome);
   else {
     progress.wasWhole = !progress.isOver;
     req.end();
@@ -118,10 +121,11 @@ function readOutcome(req: ClientRequest, what: string, progress: { wasWhole: boo
   });
 }
 
-async function leave(req: ClientRequest, by: Cut['by'], outcome: Promise<Outcome>): Promise<void> {
+async function leave(req: ClientRequest, { by, pauseMs }: Cut, outcome: Promise<Outcome>): Promise<void> {
   const socket =
     req.socket ?? ((await Promise.race([once(req, 'socket').then(([opened]) => opened), outcome])) as ClientRequest['socket']);
   if (socket?.connecting) await Promise.race([once(socket, 'connect'), outcome]).catch(() => undefined);
+  if (pauseMs) await Promise.race([pause(pauseMs), outcome]).catch(() => undefined);
   if (by === 'RST') socket?.resetAndDestroy?.();
   else socket?.end?.();
 }

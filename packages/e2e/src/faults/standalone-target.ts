@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findServiceDatabase } from '@latchkey/embedded/postgres/running-postgres';
+import { findPostgres, readAdminUrl } from '@latchkey/embedded/postgres/running-postgres';
 import { findFreePort } from '@latchkey/embedded/process/free-port';
 import { eventually } from '@latchkey/testkit/eventually';
 import { GENEROUS_LIMITS } from '../instance/instance.ts';
@@ -40,6 +40,12 @@ export async function startStandaloneTarget(own?: OwnStore): Promise<Target> {
   const killed = (victim: string, repair: () => unknown): Fault => {
     return { name: `${victim} killed`, costs: 'anything', breakIt: () => kill(victim), repair };
   };
+  const kills = [
+    killed('everything', restart),
+    killed('postgres', () => undefined),
+    killed('redis', () => undefined),
+    killed('launcher', restart),
+  ];
   const baseUrl = `http://127.0.0.1:${ports[0]}`;
   await start();
   return {
@@ -47,11 +53,9 @@ export async function startStandaloneTarget(own?: OwnStore): Promise<Target> {
     realtimeUrl: `ws://127.0.0.1:${ports[1]}/api/v1/realtime`,
     gateways: [baseUrl],
     store: own?.store ?? viewOfDisk(`${dir.path}/files`),
+    kills,
     faults: own?.faults ?? [
-      killed('everything', restart),
-      killed('postgres', () => undefined),
-      killed('redis', () => undefined),
-      killed('launcher', restart),
+      ...kills,
       {
         name: 'stopped',
         costs: 'later requests',
@@ -61,9 +65,9 @@ export async function startStandaloneTarget(own?: OwnStore): Promise<Target> {
       },
     ],
     async databaseUrl() {
-      const url = await findServiceDatabase(dir.path, 'files');
-      if (url === undefined) throw new Error('PostgreSQL does not run');
-      return url;
+      const running = await findPostgres(dir.path);
+      if (!running) throw new Error('PostgreSQL does not run');
+      return readAdminUrl(running.credentialsPath, running.port);
     },
     async isReady() {
       const ready = await fetch(`${baseUrl}/readyz`, { signal: AbortSignal.timeout(5_000) }).catch(() => undefined);

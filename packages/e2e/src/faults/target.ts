@@ -25,7 +25,10 @@ export interface Target {
   /** Every gateway by itself. */
   readonly gateways: readonly string[];
   readonly faults: readonly Fault[];
+  /** Kills of each process and server. */
+  readonly kills: readonly Fault[];
   readonly store: StoreView;
+  /** The superuser's. */
   databaseUrl(): Promise<string>;
   isReady(): Promise<boolean>;
   /** Last output of the process. */
@@ -39,6 +42,7 @@ export const SETTINGS = {
   UPLOAD_DEADLINE_SECONDS: '10',
   STORAGE_ALLOWANCE_MIB: String(ALLOWANCE.mib),
   FILE_COUNT_LIMIT: String(ALLOWANCE.files),
+  RUNTIME_KEY_ROTATIONS_PER_HOUR: '10000',
 };
 
 /** Errors come within 5 s without PostgreSQL, and 10 s without the object store (R9). */
