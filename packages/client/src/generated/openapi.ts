@@ -1120,7 +1120,7 @@ export interface paths {
         put?: never;
         /**
          * Upload a file
-         * @description The body is the content of the file, of any declared or unknown size. Limits are checked before and while it is read. One upload at a time for each account. An upload that is repeated with the same `Content-Digest` within 10 minutes, by the same key or session, is answered with the stored file. After 503 `outcome_unknown` the file may be stored, with the id in `X-File-Id`.
+         * @description The body is the content of the file, of any declared or unknown size. Limits are checked before and while it is read. One upload at a time for each account. With `replace=true` an existing file of the name gets the new content and keeps its id; until that is stored it has the old one. This needs the scope `files:delete` too. An upload that is repeated with the same `Content-Digest` within 10 minutes, by the same key or session, is answered with the stored file. After 503 `outcome_unknown` the file may be stored, with the id in `X-File-Id`.
          *
          *     Needs the scope `files:upload`, or a dashboard session.
          */
@@ -1148,7 +1148,7 @@ export interface paths {
         put?: never;
         /**
          * Create a resumable upload
-         * @description tus 1.0.0. Makes the checks of `uploadFile`, and reserves the name, the storage and one file until the upload expires, 24 hours after its last chunk. The body may be the first chunk. An account has at most 4 unfinished uploads.
+         * @description tus 1.0.0. Makes the checks of `uploadFile`, and reserves the name, the storage and one file until the upload expires, 24 hours after its last chunk. One that replaces a file needs the scope `files:delete` too. The body may be the first chunk. An account has at most 4 unfinished uploads.
          *
          *     Needs the scope `files:upload`, or a dashboard session.
          */
@@ -1855,7 +1855,7 @@ export interface components {
         Upload: {
             /**
              * Format: uuid
-             * @description Upload id, which the file will have too.
+             * @description Upload id, which the file will have too unless it replaces one.
              */
             id: string;
             /**
@@ -1871,6 +1871,13 @@ export interface components {
             byteOffset: number;
             /** @description SHA-256 that the whole file must have. */
             sha256: string | null;
+            /**
+             * Format: uuid
+             * @description Id that the file will have, or has.
+             */
+            fileId: string;
+            /** @description True if it replaces a file. */
+            isReplacement: boolean;
             /** @description True once the file can be listed and downloaded. */
             isFinished: boolean;
             /** Format: date-time */
@@ -3885,6 +3892,8 @@ export interface operations {
                  * @example setup-1.2.exe
                  */
                 fileName: string;
+                /** @description True to replace the file that has the name, if there is one. */
+                replace?: boolean;
             };
             header?: {
                 /** @description Digests of the body (RFC 9530). A body with another SHA-256 is rejected; other algorithms are ignored. */
@@ -3956,7 +3965,7 @@ export interface operations {
                  */
                 "upload-length": number;
                 /**
-                 * @description Pairs of a key and a value in Base64: `applicationId`, `fileName`, and `sha256` (of the whole file, in hex) where the bytes must have it.
+                 * @description Pairs of a key and a value in Base64: `applicationId`, `fileName`, `sha256` (of the whole file, in hex) where the bytes must have it, and `replace` (`true`) to replace the file that has the name.
                  * @example applicationId MDE5YTllNDEtMGI3ZC03YTA2LTlmNTItM2M4ZTFkNGI3YTE1,fileName c2V0dXAtMS4yLmV4ZQ==
                  */
                 "upload-metadata": string;

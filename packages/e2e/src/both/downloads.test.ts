@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, inject, it } from 'vitest';
 import { createApplication, createKey, type Owner, signUp } from '../client/caller.ts';
-import { deleteFile, type FileRow, listFiles, outcome, upload } from '../client/files.ts';
+import { deleteFile, type FileRow, listFiles, outcome, replaceFile, upload } from '../client/files.ts';
 
+const RELEASES = '/api/v1/panel/releases';
 const CREATE_URL = '/api/v1/panel/create-download-url';
 const { port } = inject('latchkeyInstance');
 
@@ -93,5 +94,38 @@ describe('a download', () => {
     for (const fileId of [(await signUp()).accountId, 'abc', ''])
       expect(outcome(await create({ fileId })), fileId).toBe('404 not_found');
     expect(await row()).toMatchObject({ presignedUrlsCount: 3, lastPresignedUrlCreatedAt: expect.any(String) });
+  });
+});
+
+describe('a replacement', () => {
+  it('gives a file other bytes under its id, and ends its URLs', async () => {
+    const { session } = await signUp();
+    const applicationId = await createApplication(session);
+    const { data } = await upload(session, applicationId, 'setup', 'old bytes');
+    const createUrl = async () => (await session.post(CREATE_URL, { fileId: data.id }, { applicationId })).data.url as string;
+    const former = await createUrl();
+    expect(outcome(await replaceFile(session, applicationId, 'setup', 'new', 'false'))).toBe('409 file_name_taken');
+    expect(outcome(await replaceFile(session, applicationId, 'setup', 'new', 'yes'))).toBe('400 VALIDATION_ERROR');
+    const replaced = await replaceFile(session, applicationId, 'setup', 'new bytes');
+    expect(replaced).toMatchObject({ status: 200, data: { id: data.id, byteSize: 9 } });
+    expect(await listFiles(session, applicationId)).toMatchObject([{ id: data.id, checksum: replaced.data.checksum }]);
+    expect([(await fetch(former)).status, await (await fetch(await createUrl())).text()]).toEqual([404, 'new bytes']);
+    const free = await replaceFile(session, applicationId, 'free', 'bytes');
+    expect([free.status, free.data.id === data.id]).toEqual([200, false]);
+  });
+
+  it('needs the scope of deletions, and no published release with the file', async () => {
+    const owner = await signUp();
+    const applicationId = await createApplication(owner.session);
+    const { data } = await upload(owner.session, applicationId, 'setup', 'old bytes');
+    const uploader = (await createKey(owner, { scopes: ['files:upload'] })).api;
+    expect(outcome(await replaceFile(uploader, applicationId, 'setup', 'new'))).toBe('403 insufficient_scope');
+    expect(outcome(await replaceFile(uploader, applicationId, 'free', 'new'))).toBe('403 insufficient_scope');
+    const artifact = { fileId: data.id, name: 'Setup', platform: 'windows', arch: 'x86_64', kind: 'exe' };
+    const draft = await owner.session.post(RELEASES, { version: '2.0.0', artifacts: [artifact] }, { applicationId });
+    expect(outcome(await replaceFile(owner.session, applicationId, 'setup', 'new bytes'))).toBe('200');
+    expect(outcome(await owner.session.post(`${RELEASES}/${draft.data.id}/publish`))).toBe('200');
+    expect(outcome(await replaceFile(owner.session, applicationId, 'setup', 'newer'))).toBe('409 file_in_use');
+    expect(await listFiles(owner.session, applicationId)).toMatchObject([{ id: data.id, byteSize: 9 }]);
   });
 });

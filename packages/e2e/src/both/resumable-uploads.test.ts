@@ -95,6 +95,21 @@ describe('a resumable upload', () => {
     expect([await listed(), outcome(await end(path)), (await head(path)).status]).toEqual([[], '410 not_found', 410]);
   });
 
+  it('may replace a file, which keeps its id', async () => {
+    const [former, fileName] = [Buffer.from('old'), unique()];
+    const headers = { ...uploadHead(applicationId, fileName, former.length), ...CHUNK };
+    const { data: file } = await api.post(UPLOADS, former, {}, { headers });
+    const uploader = (await createKey(owner, { scopes: ['files:upload'] })).api;
+    const head = { ...uploadHead(applicationId, fileName, 5, { replace: 'true' }) };
+    expect(outcome(await uploader.post(UPLOADS, null, {}, { headers: head }))).toBe('403 insufficient_scope');
+    const { data } = await create(5, fileName, { replace: 'true' });
+    expect(data).toMatchObject({ fileId: file.id, isReplacement: true, isFinished: false });
+    const last = await append(`${UPLOADS}/${data.id}`, 0, Buffer.from('bytes'));
+    expect([last.status, last.headers.get('x-file-id')]).toEqual([204, file.id]);
+    const found = (await listFiles(api, applicationId)).find(({ displayName }) => displayName === fileName);
+    expect(found).toMatchObject({ id: file.id, byteSize: 5, checksum: sha256(Buffer.from('bytes')) });
+  });
+
   it('with another digest than announced is removed', async () => {
     const { data } = await create(5, unique(), { sha256: 'a'.repeat(64) });
     expect(outcome(await append(`${UPLOADS}/${data.id}`, 0, Buffer.from('bytes')))).toBe('460 invalid_file');
@@ -125,6 +140,7 @@ describe('a request', () => {
       [{ 'upload-length': '999999999999999' }, '413 limit_exceeded'],
       [uploadHead(applicationId, 'a..b', 1), '400 VALIDATION_ERROR'],
       [uploadHead(applicationId, 'fine', 1, { sha256: 'x' }), '400 VALIDATION_ERROR'],
+      [uploadHead(applicationId, 'fine', 1, { replace: 'yes' }), '400 VALIDATION_ERROR'],
       [uploadHead('x', 'fine', 1), '404 not_found'],
     ];
     for (const [headers, expected] of wrong) expect(outcome(await create(1, unique(), {}, headers))).toBe(expected);

@@ -36,6 +36,21 @@ export function upload(
   });
 }
 
+/** Uploads a file in place of the one that has its name. */
+export function replaceFile(
+  api: Api,
+  applicationId: string,
+  fileName: string,
+  content: string,
+  replace = 'true',
+): Promise<Answer> {
+  return api.send('POST', UPLOAD, {
+    query: { applicationId, fileName, replace },
+    body: Buffer.from(content),
+    headers: { 'content-type': 'application/octet-stream' },
+  });
+}
+
 /** All files of an application, newest first. */
 export async function listFiles(api: Api, applicationId: string): Promise<FileRow[]> {
   const files: FileRow[] = [];

@@ -9,6 +9,7 @@ import { Violation } from './request.ts';
 
 export interface Row {
   readonly id: string;
+  readonly objectId: string;
   readonly accountId: string;
   readonly applicationId: string;
   readonly name: string;
@@ -31,7 +32,7 @@ export interface StoredState {
 }
 
 const ROWS = `
-  select id, account_id as "accountId", application_id as "applicationId", display_name as name, byte_size::float8 as "byteSize",
+  select id, coalesce(object_id, id) as "objectId", account_id as "accountId", application_id as "applicationId", display_name as name, byte_size::float8 as "byteSize",
     encode(checksum, 'hex') as checksum
   from files.file`;
 
@@ -95,7 +96,7 @@ export async function checkBytes(rows: readonly Row[], store: StoreView): Promis
   }
 }
 
-export const keyOf = ({ applicationId, id }: Row): string => `${applicationId}/${id}`;
+export const keyOf = ({ applicationId, objectId }: Row): string => `${applicationId}/${objectId}`;
 
 /** The disk store's folders, as docs/files.md describes them. */
 export function viewOfDisk(dir: string): StoreView {

@@ -1,6 +1,7 @@
 import { runTransaction } from '@latchkey/audit/transaction';
 import { CHANNEL } from '@latchkey/contract/release';
 import { parseId } from '@latchkey/kit/validation/id';
+import type { DetachFileRequest } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import { findKeyHolder } from '../runtime-key/runtime-key.ts';
@@ -38,18 +39,20 @@ export async function resolveDownload(ctx: AppsContext, applicationText: string,
 }
 
 /**
- * Takes a file that is about to be deleted out of the releases that are not published. Its row is
- * locked by the files service, and the application here, so that no publication comes between.
+ * Takes a file that is about to be deleted out of the releases that are not published; a renamed or
+ * replaced one stays. Its row is locked by the files service, and the application here, so that no
+ * publication comes between.
  *
  * @returns whether a published release needs the file; nothing was changed then
  */
-export async function detachFile(ctx: AppsContext, applicationText: string, fileText: string, onlyCheck: boolean) {
-  const [applicationId, fileId] = [parseId(applicationText), parseId(fileText)];
+export async function detachFile(ctx: AppsContext, file: DetachFileRequest) {
+  const [applicationId, fileId] = [parseId(file.applicationId), parseId(file.fileId)];
   if (!applicationId || !fileId || !(await store.hasArtifactOf(ctx.db, applicationId, fileId))) return false;
   return runTransaction(ctx.db, async (tx) => {
     await store.lockApplicationRow(tx, applicationId);
     if (await store.isFilePublished(tx, applicationId, fileId)) return true;
-    if (!onlyCheck) await store.deleteArtifactsOfFile(tx, applicationId, fileId);
+    if (!file.onlyCheck) await store.deleteArtifactsOfFile(tx, applicationId, fileId);
+    else if (file.isReplaced) await store.renewRevisions(tx, applicationId, fileId);
     return false;
   });
 }

@@ -32,9 +32,7 @@ export function releaseRpc(ctx: AppsContext): RpcImpl<typeof ReleaseService> {
     setRollout: bind(releases.setRollout, toRelease),
     getReleaseSettings: async (ref) => toSettings(await settings.getReleaseSettings(ctx, ref)),
     updateReleaseSettings: bind(settings.updateReleaseSettings, toSettings),
-    async detachFile({ applicationId, fileId, onlyCheck }) {
-      return { isNeeded: await detachFile(ctx, applicationId, fileId, onlyCheck) };
-    },
+    detachFile: async (request) => ({ isNeeded: await detachFile(ctx, request) }),
     async getFeed(request) {
       const feed = await getFeed(ctx, request.applicationId, request.channel, request.httpKey);
       const now = ctx.clock();

@@ -4,7 +4,10 @@ import type { AppsDatabase, ReleaseArtifactTable, ReleaseTable } from '../db/sch
 type Db = Kysely<AppsDatabase>;
 
 export type ReleaseRow = Selectable<ReleaseTable>;
-export type ArtifactRow = Omit<Selectable<ReleaseArtifactTable>, 'release_id' | 'position'>;
+export type ArtifactRow = Omit<Selectable<ReleaseArtifactTable>, 'release_id' | 'position'> & {
+  /** Id of the transaction that wrote the row. */
+  readonly revision: string;
+};
 export type ReleaseWithArtifacts = ReleaseRow & { readonly artifacts: readonly ArtifactRow[] };
 
 const RELEASE = [
@@ -14,7 +17,8 @@ const RELEASE = [
 
 const artifacts = sql<ArtifactRow[]>`coalesce((
   select jsonb_agg(jsonb_build_object('file_id', file_id, 'name', name, 'platform', platform, 'arch', arch, 'kind', kind,
-    'signature', signature, 'byte_size', byte_size::text, 'checksum', checksum, 'sha512', sha512) order by position)
+    'signature', signature, 'byte_size', byte_size::text, 'checksum', checksum, 'sha512', sha512,
+    'revision', xmin::text) order by position)
   from release_artifact where release_id = release.id), '[]')`;
 
 /** Releases with their artifacts. */
@@ -115,6 +119,12 @@ export async function isFilePublished(tx: Db, applicationId: string, fileId: str
 
 export async function deleteArtifactsOfFile(tx: Db, applicationId: string, fileId: string): Promise<void> {
   await sql`delete from release_artifact using release
+    where file_id = ${fileId} and release.id = release_id and application_id = ${applicationId}`.execute(tx);
+}
+
+/** Gives the artifacts of a file another revision, so that no publication uses what it read before. */
+export async function renewRevisions(tx: Db, applicationId: string, fileId: string): Promise<void> {
+  await sql`update release_artifact set file_id = file_id from release
     where file_id = ${fileId} and release.id = release_id and application_id = ${applicationId}`.execute(tx);
 }
 

@@ -85,6 +85,19 @@ it('a file is either detached from a draft or needed by its publication', async 
   }
 });
 
+it('a file that is replaced stays in drafts, and a publication that has read its former content fails', async () => {
+  const ref = await draft(await apps.createOwned());
+  const read = async () => (await apps.releases.getRelease(ref)).release?.artifacts ?? [];
+  const publishRead = (revision: string) => apps.releases.publishRelease({ ...ref, files: [{ ...inspected, revision }] });
+  const replaced = { applicationId: ref.applicationId, fileId: FILE, onlyCheck: true, isReplaced: true };
+  const [former] = await read();
+  expect(await apps.releases.detachFile(replaced)).toMatchObject({ isNeeded: false });
+  expect(await refusalOf(publishRead(former?.revision ?? ''))).toMatchObject({ reason: 'release_changed' });
+  const [present] = await read();
+  await publishRead(present?.revision ?? '');
+  expect(await apps.releases.detachFile(replaced)).toMatchObject({ isNeeded: true });
+});
+
 describe('a feed', () => {
   it('has no yanked release, and yanking again changes nothing', async () => {
     const owned = await apps.createOwned();

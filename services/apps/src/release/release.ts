@@ -126,9 +126,11 @@ function verifyArtifacts(
 ) {
   // A file that was deleted meanwhile has left the draft.
   if (files.length !== artifacts.length) throw errors.release_changed();
-  return artifacts.map((artifact) => {
+  return artifacts.map(({ revision, ...artifact }) => {
     const file = files.find(({ fileId, signature }) => fileId === artifact.file_id && signature === artifact.signature);
     if (!file) throw errors.release_changed();
+    // A file that was replaced meanwhile has another content than the one that was read.
+    if (file.revision !== '' && file.revision !== revision) throw errors.release_changed();
     const isVerified = artifact.signature !== '' && signingKeys.includes(file.verifiedKey);
     if (signingKeys.length > 0 && !isVerified) throw errors.release_signature_invalid();
     return { ...artifact, byte_size: Number(file.byteSize), checksum: file.checksum, sha512: file.sha512 };

@@ -4,6 +4,7 @@ import { explain, type PlanCacheMode, type PlanNode, type Statement, statementsO
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { selectHalfDeleted } from '../storage/application/deleted-application.store.ts';
 import { purgeTombstones } from '../storage/application/deleted-application.ts';
+import { lockNamedFile, selectFileOfObject } from '../storage/file/file.store.ts';
 import { claimObjectDeletions } from '../storage/object-deletion/object-deletion.store.ts';
 import { createAppendUpload } from '../storage/resumable-upload/append-upload.ts';
 import { sweepUploads } from '../storage/resumable-upload/resumable-upload.ts';
@@ -31,6 +32,7 @@ beforeAll(async () => {
         sha256(i::text::bytea), 'text/plain', now() + i * interval '1 second' from generate_series(1, $4::int) i`,
     [ref.accountId, APPLICATIONS, ref.applicationId, FILES],
   );
+  await files.db.query('update file set object_id = gen_random_uuid() where byte_size % 7 = 0');
   await files.db.query('insert into file_download_url select id, 1, now() from file where byte_size % 3 = 0');
   await files.db.query('delete from application_usage');
   await files.db.query(
@@ -74,6 +76,8 @@ const CALLS: Record<string, () => Promise<unknown>> = {
   'a check of a name': () => files.client.checkFileName({ ...ref, fileName: 'free' }),
   metadata: () => files.client.getFilesMetadata(ref),
   'what an account uses': () => files.client.getStorageUsage(ref),
+  'a file to replace': () => lockNamedFile(files.ctx.db, ref.applicationId, 'name-5'),
+  'the file of an object': () => selectFileOfObject(files.ctx.pool, fileId),
   'the first page': () => list({}),
   'a page in the middle': () => list({ page: LAST_PAGE / 2n }),
   'the last page': () => list({ page: LAST_PAGE }),

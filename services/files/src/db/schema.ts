@@ -1,8 +1,13 @@
 import type { ColumnType, Generated } from 'kysely';
 
-/** A file. Its object is `<application_id>/<id>`, and there is one as long as there is the row. */
+/**
+ * A file. Its object is `<application_id>/<object_id>`, and there is one as long as there is the
+ * row.
+ */
 export interface FileTable {
   id: string;
+  /** Of the upload that replaced the content; null while it is the first one, whose id is that of the file. */
+  object_id: Generated<string | null>;
   account_id: string;
   application_id: string;
   display_name: string;
@@ -51,6 +56,8 @@ export interface UploadIntentTable {
   expected_checksum: Buffer | null;
   /** Most bytes that the allowance left when it began. */
   byte_size_max: ColumnType<string, number, never>;
+  /** True if it may replace the file that has its name by then. */
+  is_replacement: Generated<boolean>;
   ticket_hash: Buffer;
   /** For the audit log; null without an actor. */
   actor: Generated<string | null>;
@@ -86,6 +93,8 @@ export interface ResumableUploadTable {
   lease_until: Date | null;
   /** Of the file. */
   checksum: Buffer | null;
+  /** The file that it replaces; null where the file has the id of the upload. */
+  file_id: string | null;
   created_at: Generated<Date>;
   expires_at: Date;
 }

@@ -19,6 +19,8 @@ export interface FakeApps {
   delete(applicationId: string): void;
   /** Files that a published release needs. */
   readonly needed: Set<string>;
+  /** Files whose replacement was announced, at each attempt. */
+  readonly replaced: string[];
   /** The log of deletions. */
   readonly deletions: OwnedRef[];
   /** Makes each query fail with the error from now on. */
@@ -32,6 +34,7 @@ export function createFakeApps(): FakeApps {
   const requestIds: string[] = [];
   const deletions: OwnedRef[] = [];
   const needed = new Set<string>();
+  const replaced: string[] = [];
   let failure: Error | undefined;
   const impl: FakeApps['impl'] = {
     async findOwnedApplications({ accountId, applicationIds }, call) {
@@ -45,9 +48,16 @@ export function createFakeApps(): FakeApps {
     impl,
     transport: createRouterTransport(({ service }) => {
       service(ApplicationService, impl);
-      service(ReleaseService, { detachFile: ({ fileId }) => ({ isNeeded: needed.has(fileId) }) });
+      service(ReleaseService, {
+        detachFile({ fileId, isReplaced }) {
+          if (isReplaced) replaced.push(fileId);
+          if (failure) throw failure;
+          return { isNeeded: needed.has(fileId) };
+        },
+      });
     }),
     needed,
+    replaced,
     createOwned(accountId = randomUUID()) {
       const applicationId = randomUUID();
       owners.set(applicationId, accountId);

@@ -16,6 +16,7 @@ export interface UploadOptions {
   readonly name?: string;
   readonly byteSize?: number;
   readonly expectedChecksum?: Uint8Array;
+  readonly replace?: boolean;
 }
 
 /** Both paths of an upload. */
@@ -35,12 +36,13 @@ export function createUploads(ctx: FilesContext): Uploads {
   const routes = [rpcRoute(FileService, fileRpc(ctx))];
   const client = createClient(FileService, createDirectTransport(routes, ctx.logger));
   const receive = createReceiveUpload(ctx);
-  const begin: Uploads['begin'] = async (ref, { name, byteSize, expectedChecksum } = {}, call = {}) => {
+  const begin: Uploads['begin'] = async (ref, { name, byteSize, expectedChecksum, replace } = {}, call = {}) => {
     serial += 1;
     const description = {
       ...ref,
       fileName: name ?? `upload-${serial}`,
       ...(byteSize !== undefined && { byteSize: BigInt(byteSize) }),
+      ...(replace && { replace }),
       ...(expectedChecksum && { expectedChecksum: new Uint8Array(expectedChecksum) }),
     };
     const { ticket } = await client.beginUpload(description, call);

@@ -255,17 +255,18 @@ async function findRelease(clients: Clients, { principal, params: { id: releaseI
   return { found, ref: { ...ref, releaseId } };
 }
 
-type Artifact = { readonly fileId: string; readonly signature: string };
+type Artifact = { readonly fileId: string; readonly signature: string; readonly revision?: string };
 
 /** Reads the files of artifacts, and verifies their signatures if there are keys. */
 function inspectArtifacts({ files }: Clients, ref: ApplicationRef, artifacts: readonly Artifact[], publicKeys: string[]) {
   const { accountId, applicationId } = ref;
   return Promise.all(
-    artifacts.map(async ({ fileId, signature }) => {
+    artifacts.map(async ({ fileId, signature, revision = '' }) => {
       const found = await files.inspectFile({ accountId, applicationId, fileId, signature, publicKeys });
       return {
         fileId,
         signature,
+        revision,
         verifiedKey: found.verifiedKey,
         byteSize: found.byteSize,
         checksum: Buffer.from(found.checksum).toString('hex'),

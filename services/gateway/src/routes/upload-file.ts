@@ -5,8 +5,9 @@ import { z } from 'zod';
 import { errors } from '../errors.ts';
 import { announcedByteSize, sendContinue } from '../http/request-body.ts';
 import { currentRequest } from '../request-context.ts';
+import { requireScope } from '../routing/gate.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { applicationQuery, checksum, fileName, idOf } from '../routing/schemas.ts';
+import { applicationQuery, checksum, fileName, flag, idOf } from '../routing/schemas.ts';
 
 const SHA256_BYTES = 32;
 
@@ -47,18 +48,25 @@ export const uploadFileRoutes = ({ clients: { files }, filesData, limits }: Rout
     application: 'query',
     summary: 'Upload a file',
     description:
-      'The body is the content of the file, of any declared or unknown size. Limits are checked before and while it is read. One upload at a time for each account. An upload that is repeated with the same `Content-Digest` within 10 minutes, by the same key or session, is answered with the stored file. After 503 `outcome_unknown` the file may be stored, with the id in `X-File-Id`.',
+      'The body is the content of the file, of any declared or unknown size. Limits are checked before and while it is read. One upload at a time for each account. With `replace=true` an existing file of the name gets the new content and keeps its id; until that is stored it has the old one. This needs the scope `files:delete` too. An upload that is repeated with the same `Content-Digest` within 10 minutes, by the same key or session, is answered with the stored file. After 503 `outcome_unknown` the file may be stored, with the id in `X-File-Id`.',
     limit: { limit: limits.uploads, per: 'account' },
     bytesBody: 'plain',
     examples: { text: 'Hello, Latchkey!\n' },
-    query: applicationQuery.extend({ fileName }),
+    query: applicationQuery.extend({
+      fileName,
+      replace: flag
+        .optional()
+        .meta({ description: 'True to replace the file that has the name, if there is one.', examples: [true] }),
+    }),
     headers: z.object({ 'content-digest': contentDigest.optional() }),
     data: z
       .object({ id: idOf('file', 'File id.'), byteSize: z.int().meta({ examples: [17] }), checksum })
       .meta({ id: 'UploadedFile' }),
     failures: ['content_digest_required', FileService.method.beginUpload, UploadFileResponseSchema],
     message: 'File uploaded.',
-    handle: async ({ application, raw, reply, query, headers }) => {
+    handle: async ({ principal, application, raw, reply, query, headers }) => {
+      const { fileName, replace = false } = query;
+      if (replace) requireScope(principal, 'files:delete');
       if (currentRequest()?.idempotency && !headers['content-digest']?.byteLength) throw errors.content_digest_required();
       const byteSize = announcedByteSize(raw);
       const {
@@ -67,7 +75,8 @@ export const uploadFileRoutes = ({ clients: { files }, filesData, limits }: Rout
         stored: repeated,
       } = await files.beginUpload({
         ...application,
-        fileName: query.fileName,
+        fileName,
+        replace,
         ...(byteSize !== undefined && { byteSize: BigInt(byteSize) }),
         expectedChecksum: headers['content-digest'] ?? new Uint8Array(),
       });

@@ -11,8 +11,9 @@ import { errors } from '../errors.ts';
 import { announcedByteSize, bytesTypeUnsupported, CHUNK_MEDIA_TYPE, sendContinue } from '../http/request-body.ts';
 import { currentRequest, formatRequestActor } from '../request-context.ts';
 import { resolveApplication } from '../routing/application.ts';
+import { requireScope } from '../routing/gate.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { applicationId, checksum, fileName, idOf, idText, timestamp, toIso } from '../routing/schemas.ts';
+import { applicationId, checksum, fileName, flag, idOf, idText, timestamp, toIso } from '../routing/schemas.ts';
 
 const URL = '/api/v1/panel/uploads';
 const VERSION = '1.0.0';
@@ -34,7 +35,7 @@ const byteCount = (description: string, example: string) =>
     .meta({ type: 'integer', minimum: 0, description, examples: [example] });
 
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/i, 'must be a SHA-256 in hex');
-const metadataValues = z.object({ applicationId: idText, fileName, sha256: sha256.optional() });
+const metadataValues = z.object({ applicationId: idText, fileName, sha256: sha256.optional(), replace: flag.optional() });
 const METADATA_RULE = `must be keys with values in Base64, up to ${METADATA_LENGTH_MAX} characters`;
 
 /** The values of `Upload-Metadata` that the service reads; other keys are only stored. */
@@ -51,7 +52,7 @@ const metadata = z
   })
   .meta({
     description:
-      'Pairs of a key and a value in Base64: `applicationId`, `fileName`, and `sha256` (of the whole file, in hex) where the bytes must have it.',
+      'Pairs of a key and a value in Base64: `applicationId`, `fileName`, `sha256` (of the whole file, in hex) where the bytes must have it, and `replace` (`true`) to replace the file that has the name.',
     examples: [`applicationId ${toBase64('019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15')},fileName ${toBase64('setup-1.2.exe')}`],
   });
 
@@ -68,12 +69,14 @@ function parseMetadata(text: string): Record<string, string> | undefined {
 
 const upload = z
   .object({
-    id: idOf('file', 'Upload id, which the file will have too.'),
+    id: idOf('file', 'Upload id, which the file will have too unless it replaces one.'),
     applicationId,
     fileName,
     byteSize: z.int().meta({ description: 'Size of the whole file.', examples: [157_286_400] }),
     byteOffset: z.int().meta({ description: 'Bytes that are stored.', examples: [10_485_760] }),
     sha256: checksum.nullable().meta({ description: 'SHA-256 that the whole file must have.' }),
+    fileId: idOf('file', 'Id that the file will have, or has.'),
+    isReplacement: z.boolean().meta({ description: 'True if it replaces a file.' }),
     isFinished: z.boolean().meta({ description: 'True once the file can be listed and downloaded.' }),
     createdAt: timestamp,
     expiresAt: timestamp,
@@ -150,7 +153,7 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
       operationId: 'createUpload',
       summary: 'Create a resumable upload',
       description: [
-        'tus 1.0.0. Makes the checks of `uploadFile`, and reserves the name, the storage and one file until the upload expires, 24 hours after its last chunk.',
+        'tus 1.0.0. Makes the checks of `uploadFile`, and reserves the name, the storage and one file until the upload expires, 24 hours after its last chunk. One that replaces a file needs the scope `files:delete` too.',
         'The body may be the first chunk. An account has at most 4 unfinished uploads.',
       ].join(' '),
       limit: { limit: limits.uploads, per: 'account' },
@@ -173,9 +176,10 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
       message: 'Upload created.',
       handle: async (request) => {
         const { principal, headers, raw, reply } = request;
-        const { fileName, sha256 = '', text, ...given } = headers['upload-metadata'];
+        const { fileName, sha256 = '', replace = false, text, ...given } = headers['upload-metadata'];
+        if (replace) requireScope(principal, 'files:delete');
         const application = await resolveApplication(clients, principal, given.applicationId);
-        const description = { fileName, byteSize: BigInt(headers['upload-length']), metadata: text };
+        const description = { fileName, replace, byteSize: BigInt(headers['upload-length']), metadata: text };
         const expectedChecksum = new Uint8Array(Buffer.from(sha256, 'hex'));
         const created = (await uploads.createUpload({ ...application, ...description, expectedChecksum })).upload as Upload;
         reply.header('location', `${URL}/${created.id}`);
@@ -276,14 +280,14 @@ function describe(reply: FastifyReply, found: Upload) {
     'upload-expires': timestampDate(found.expiresAt as NonNullable<Upload['expiresAt']>).toUTCString(),
   });
   if (found.checksum.byteLength > 0)
-    reply.headers({ 'x-file-id': found.id, 'x-file-checksum': Buffer.from(found.checksum).toString('hex') });
+    reply.headers({ 'x-file-id': found.fileId, 'x-file-checksum': Buffer.from(found.checksum).toString('hex') });
   return toRecord(found);
 }
 
 function toRecord(found: Upload): z.input<typeof upload> {
-  const { id, applicationId, fileName, byteSize, byteOffset, expectedChecksum } = found;
+  const { id, applicationId, fileName, byteSize, byteOffset, expectedChecksum, fileId, isReplacement } = found;
   return {
-    ...{ id, applicationId, fileName },
+    ...{ id, applicationId, fileName, fileId, isReplacement },
     byteSize: Number(byteSize),
     byteOffset: Number(byteOffset),
     sha256: expectedChecksum.byteLength > 0 ? Buffer.from(expectedChecksum).toString('hex') : null,

@@ -113,6 +113,13 @@ export const toIso = (time: Timestamp | undefined) => timestampDate(time as Time
 
 export const toIsoOrNull = (time: Timestamp | undefined) => (time ? toIso(time) : null);
 
+/** A flag in a query or in metadata. */
+export const flag = z
+  .string()
+  .refine((text) => text === 'true' || text === 'false', 'must be true or false')
+  .transform((text) => text === 'true')
+  .meta({ type: 'boolean' });
+
 /** An integer of a body, with one rule for all that is wrong. */
 export function wholeNumber({ min, max }: { readonly min: number; readonly max: number }) {
   const rule = `must be a whole number from ${min} to ${formatCount(max)}`;

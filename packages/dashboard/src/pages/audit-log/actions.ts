@@ -74,6 +74,7 @@ export const ACTION_GROUPS: readonly Group[] = [
     'file',
     [
       ['file.uploaded', 'File uploaded'],
+      ['file.replaced', 'File replaced'],
       ['file.renamed', 'File renamed'],
       ['file.deleted', 'File deleted'],
     ],

@@ -158,6 +158,13 @@ export declare type ReleaseArtifact = Message<"latchkey.apps.v1.ReleaseArtifact"
    * @generated from field: string download_token = 10;
    */
   downloadToken: string;
+
+  /**
+   * Revision for PublishRelease, another one once the artifact was changed or its file replaced.
+   *
+   * @generated from field: string revision = 11;
+   */
+  revision: string;
 };
 
 /**
@@ -539,6 +546,13 @@ export declare type InspectedFile = Message<"latchkey.apps.v1.InspectedFile"> & 
    * @generated from field: string sha512 = 6;
    */
   sha512: string;
+
+  /**
+   * Revision of the artifact before the file was read. Empty: replacements meanwhile are not noticed.
+   *
+   * @generated from field: string revision = 7;
+   */
+  revision: string;
 };
 
 /**
@@ -893,7 +907,7 @@ export declare type UpdateReleaseSettingsResponse = Message<"latchkey.apps.v1.Up
 export declare const UpdateReleaseSettingsResponseSchema: GenMessage<UpdateReleaseSettingsResponse>;
 
 /**
- * DetachFileRequest names a file that is about to be deleted or renamed.
+ * DetachFileRequest names a file that is about to be deleted, renamed or replaced.
  *
  * @generated from message latchkey.apps.v1.DetachFileRequest
  */
@@ -913,11 +927,18 @@ export declare type DetachFileRequest = Message<"latchkey.apps.v1.DetachFileRequ
   fileId: string;
 
   /**
-   * True if the file is to be renamed: it stays in drafts.
+   * True if the file is to be renamed or replaced: it stays in drafts.
    *
    * @generated from field: bool only_check = 3;
    */
   onlyCheck: boolean;
+
+  /**
+   * True if it is to be replaced: publications that have read the former content fail.
+   *
+   * @generated from field: bool is_replaced = 4;
+   */
+  isReplaced: boolean;
 };
 
 /**
@@ -1314,7 +1335,8 @@ export declare const ReleaseService: GenService<{
     output: typeof UpdateReleaseSettingsResponseSchema;
   },
   /**
-   * DetachFile removes a file that is about to be deleted from drafts and yanked releases.
+   * DetachFile removes a file that is about to be deleted from drafts and yanked releases. Renamed and
+   * replaced files stay in them.
    *
    * @generated from rpc latchkey.apps.v1.ReleaseService.DetachFile
    */

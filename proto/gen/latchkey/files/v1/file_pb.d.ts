@@ -69,7 +69,7 @@ export declare type File = Message<"latchkey.files.v1.File"> & {
   lastPresignedUrlCreatedAt?: Timestamp | undefined;
 
   /**
-   * Time when the upload was complete. Always set.
+   * Time when the upload of the content was complete. Always set.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 8;
    */
@@ -123,6 +123,14 @@ export declare type BeginUploadRequest = Message<"latchkey.files.v1.BeginUploadR
    * @generated from field: bytes expected_checksum = 5;
    */
   expectedChecksum: Uint8Array;
+
+  /**
+   * True to replace the file that has the name, if there is one: the limits then count the
+   * difference. By default the name must be free.
+   *
+   * @generated from field: bool replace = 6;
+   */
+  replace: boolean;
 };
 
 /**
@@ -145,7 +153,8 @@ export declare type BeginUploadResponse = Message<"latchkey.files.v1.BeginUpload
   ticket: string;
 
   /**
-   * Id that the file will have, a UUID. Empty if `stored` is set.
+   * Id that the file will have, a UUID: that of the file to replace, if there is one. Empty if
+   * `stored` is set.
    *
    * @generated from field: string file_id = 2;
    */
@@ -1004,7 +1013,8 @@ export declare const FileService: GenService<{
    * travel as the body of an HTTP request, not as messages: `PUT /uploads` with the header
    * `x-upload-ticket`, whose response is an UploadFileResponse. An account uploads one file at a
    * time. The checks are made in the order of the reasons. An upload whose response was lost can be
-   * repeated with its checksum.
+   * repeated with its checksum. An upload may replace the file that has its name: the file keeps its
+   * id and its old content until the new one is stored.
    *
    * @generated from rpc latchkey.files.v1.FileService.BeginUpload
    */
@@ -1076,7 +1086,7 @@ export declare const FileService: GenService<{
   },
   /**
    * CreateDownloadUrl returns a short-lived URL to the bytes of one file, with ranges, which needs
-   * no credential. The file counts its URLs.
+   * no credential. It ends when the file is deleted or replaced. The file counts its URLs.
    *
    * @generated from rpc latchkey.files.v1.FileService.CreateDownloadUrl
    */

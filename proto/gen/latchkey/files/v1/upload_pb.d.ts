@@ -20,7 +20,7 @@ export declare const file_latchkey_files_v1_upload: GenFile;
  */
 export declare type Upload = Message<"latchkey.files.v1.Upload"> & {
   /**
-   * Id, a UUID, which the file will have too.
+   * Id, a UUID, which the file will have too unless it replaces one.
    *
    * @generated from field: string id = 1;
    */
@@ -88,6 +88,20 @@ export declare type Upload = Message<"latchkey.files.v1.Upload"> & {
    * @generated from field: string metadata = 10;
    */
   metadata: string;
+
+  /**
+   * Id that the file will have, a UUID; once it is finished, has. Never empty.
+   *
+   * @generated from field: string file_id = 11;
+   */
+  fileId: string;
+
+  /**
+   * True if it replaces a file.
+   *
+   * @generated from field: bool is_replacement = 12;
+   */
+  isReplacement: boolean;
 };
 
 /**
@@ -143,6 +157,14 @@ export declare type CreateUploadRequest = Message<"latchkey.files.v1.CreateUploa
    * @generated from field: string metadata = 6;
    */
   metadata: string;
+
+  /**
+   * True to replace the file that has the name, if there is one: the upload then reserves only what
+   * the file grows by. By default the name must be free.
+   *
+   * @generated from field: bool replace = 7;
+   */
+  replace: boolean;
 };
 
 /**

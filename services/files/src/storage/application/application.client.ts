@@ -14,16 +14,17 @@ export function createFindOwned(appsTransport: Transport): FindOwnedApplications
   };
 }
 
-/** Takes a file out of releases; true if a published one needs it. */
+/** True if a published release needs a file. Others lose it if it is deleted, else they keep it. */
 export type DetachFile = (
   file: { readonly applicationId: string; readonly fileId: string; readonly requestId: string },
-  onlyCheck: boolean,
+  because: 'deleted' | 'renamed' | 'replaced',
 ) => Promise<boolean>;
 
 export function createDetachFile(appsTransport: Transport): DetachFile {
   const client = createClient(ReleaseService, appsTransport);
-  return async ({ applicationId, fileId, requestId }, onlyCheck) => {
+  return async ({ applicationId, fileId, requestId }, because) => {
     const options = { headers: { [REQUEST_ID_HEADER]: requestId }, timeoutMs: DEADLINES_MS.apps };
-    return (await client.detachFile({ applicationId, fileId, onlyCheck }, options)).isNeeded;
+    const change = { onlyCheck: because !== 'deleted', isReplaced: because === 'replaced' };
+    return (await client.detachFile({ applicationId, fileId, ...change }, options)).isNeeded;
   };
 }

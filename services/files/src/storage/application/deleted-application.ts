@@ -49,7 +49,7 @@ async function deleteBatch({ db }: CleanUpContext, applicationId: string): Promi
   return db.transaction().execute(async (tx) => {
     const files = await deleteFiles(tx, applicationId, { limit: BATCH_MAX });
     if (files.length === 0) return 0;
-    const keys = files.map(({ id }) => objectKey(applicationId, id));
+    const keys = files.map(({ objectId }) => objectKey(applicationId, objectId));
     await insertObjectDeletions(tx, keys);
     const chargedMib = files.reduce((sum, { byteSize }) => sum + chargeMib(byteSize), 0);
     await subtractUsage(tx, applicationId, { fileCount: files.length, chargedMib });

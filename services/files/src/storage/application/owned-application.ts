@@ -19,14 +19,14 @@ export interface ApplicationRef {
 const RETRY_MS = 250;
 
 /**
- * Repeats a query while the apps service is unreachable, as during its restart, until the signal
+ * Repeats a call while the apps service is unreachable, as during its restart, until the signal
  * aborts. Every response is final, errors included.
  */
-export function waitUntilReachable(findOwned: FindOwnedApplications, signal: AbortSignal): FindOwnedApplications {
-  return async (...query) => {
+export function waitUntilReachable<A extends unknown[], T>(call: (...args: A) => Promise<T>, signal: AbortSignal) {
+  return async (...args: A): Promise<T> => {
     for (;;) {
       try {
-        return await findOwned(...query);
+        return await call(...args);
       } catch (err) {
         if (!isUnreachable(err) || signal.aborted) throw err;
       }

@@ -58,7 +58,7 @@ export function parseRange(
   return start < byteSize ? { start, end: Math.min(end, byteSize - 1) } : 'unsatisfiable';
 }
 
-/** A date is a strong validator here, since the bytes of a file never change. */
+/** A date is a strong validator here: contents of a file differ in it by a second at least. */
 function isRangeWanted(ifRange: string | undefined, { etag, lastModified }: Validators): boolean {
   return ifRange === undefined || ifRange === etag || parseHttpDate(ifRange) === wholeSeconds(lastModified);
 }

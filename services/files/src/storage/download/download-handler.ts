@@ -9,7 +9,7 @@ import { createShare } from '../../concurrency.ts';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
 import { downloadsMax, downloadsOpen } from '../../files-metrics.ts';
-import { type StoredFile, selectFile } from '../file/file.store.ts';
+import { type StoredFile, selectFileOfObject } from '../file/file.store.ts';
 import { type ByteRange, objectKey } from '../object-store/object-store.ts';
 import { toDomainError } from '../upload/upload-call.ts';
 import { checkPreconditions, parseRange } from './conditional-request.ts';
@@ -105,7 +105,7 @@ function networkOfCaller(req: IncomingMessage, isService: boolean): string {
 async function findFile(ctx: FilesContext, url: string): Promise<StoredFile> {
   const path = url.split('?', 1)[0] as string;
   const id = ctx.downloadUrls.read(path.slice(path.lastIndexOf('/') + 1), ctx.clock());
-  const file = id === undefined ? undefined : await selectFile(ctx.pool, id);
+  const file = id === undefined ? undefined : await selectFileOfObject(ctx.pool, id);
   if (!file) throw errors.download_not_found();
   return file;
 }
@@ -122,7 +122,7 @@ async function respondWithoutBody(
   if (status === 412) sendError(res, httpErrors.preconditionFailed, requestId, headers);
   else if (status === 304) res.writeHead(304, headers).end();
   else if (req.method === 'HEAD') {
-    await requireObject(ctx, file, ctx.store.stat(objectKey(file.applicationId, file.id)));
+    await requireObject(ctx, file, ctx.store.stat(objectKey(file.applicationId, file.objectId)));
     res.writeHead(200, { ...headers, ...bodyHeaders(file, file.byteSize) }).end();
   } else if (range === 'unsatisfiable') {
     const rangeHeader = { 'content-range': `bytes */${file.byteSize}` };
@@ -137,7 +137,7 @@ async function send(
   range: ByteRange | undefined,
   stallTimeoutMs: number,
 ): Promise<void> {
-  const body = await requireObject(ctx, file, ctx.store.read(objectKey(file.applicationId, file.id), range));
+  const body = await requireObject(ctx, file, ctx.store.read(objectKey(file.applicationId, file.objectId), range));
   const byteSize = range ? range.end - range.start + 1 : file.byteSize;
   const startedAt = performance.now();
   res.writeHead(range ? 206 : 200, {
@@ -154,13 +154,13 @@ async function send(
   }
 }
 
-/** The object of a file. Without one, the file was just deleted, or is damaged. */
+/** The object of a file. Without one, the file was just deleted or replaced, or is damaged. */
 async function requireObject<T>(ctx: FilesContext, file: StoredFile, reading: Promise<T | undefined>): Promise<T> {
   const found = await reading.catch((cause: unknown) => {
     throw Object.assign(commonErrors.dependency_unavailable(), { cause });
   });
   if (found !== undefined) return found;
-  if (!(await selectFile(ctx.pool, file.id))) throw errors.download_not_found();
+  if (!(await selectFileOfObject(ctx.pool, file.objectId))) throw errors.download_not_found();
   throw new Error(`File ${file.id} has no object`);
 }
 

@@ -9,7 +9,7 @@ const EXPIRY_BYTES = 8;
 const TOKEN = /^([\w-]{32})([\w-]{43})$/;
 
 /**
- * Signs with a key derived from the deployment's secret. A token is the file's id, the expiry and
+ * Signs with a key derived from the deployment's secret. A token is the object's id, the expiry and
  * an HMAC of both, so that a forged one costs no query.
  */
 export function createDownloadUrls(options: { readonly secretKey: string; readonly publicUrl: string }) {
@@ -18,14 +18,14 @@ export function createDownloadUrls(options: { readonly secretKey: string; readon
   const sign = (payload: string) => hmac(key, payload).toString('base64url');
   return {
     /** A signed absolute URL; the expiry is rounded up to the whole second. */
-    create(fileId: string, expiresAt: Date): string {
+    create(objectId: string, expiresAt: Date): string {
       const bytes = Buffer.alloc(ID_BYTES + EXPIRY_BYTES);
-      bytes.write(fileId.replaceAll('-', ''), 'hex');
+      bytes.write(objectId.replaceAll('-', ''), 'hex');
       bytes.writeBigUInt64BE(BigInt(Math.ceil(expiresAt.getTime() / 1000)), ID_BYTES);
       const payload = bytes.toString('base64url');
       return base + payload + sign(payload);
     },
-    /** The file of a token, the end of such a URL; undefined where it is forged or expired. */
+    /** The object of a token, the end of such a URL; undefined where it is forged or expired. */
     read(token: string, now: Date): string | undefined {
       const [, payload = '', signature = ''] = TOKEN.exec(token) ?? [];
       if (!constantTimeEqual(signature, sign(payload))) return undefined;

@@ -5,8 +5,8 @@ import type { FilesContext } from '../../context.ts';
 import type { FilesDatabase } from '../../db/schema.ts';
 import { errors } from '../../errors.ts';
 import type { ApplicationRef } from '../application/owned-application.ts';
-import { insertObjectDeletions, OWN_REMOVAL_MS } from '../object-deletion/object-deletion.store.ts';
-import { removeObjectsSoon } from '../object-deletion/object-deletion.ts';
+import { insertObjectDeletions } from '../object-deletion/object-deletion.store.ts';
+import { ownRemovalMs, removeObjectsSoon } from '../object-deletion/object-deletion.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { subtractUsage } from '../upload/usage.store.ts';
 import { chargeMib } from '../upload/usage.ts';
@@ -20,32 +20,34 @@ import { parseFileRef } from './file.ts';
  */
 export async function deleteFile(ctx: Acting<FilesContext>, given: ApplicationRef, fileIdText: string): Promise<void> {
   const ref = await parseFileRef(ctx, given, fileIdText);
-  // No longer than a period of the sweeper, as this process may be killed meanwhile.
-  const removalMs = Math.min(OWN_REMOVAL_MS, ctx.limits.sweepIntervalMs);
-  await runTransaction(ctx.db, async (tx) => {
-    if (!(await deleteFileRow(tx, ref, { origin: ctx.origin, removalMs }))) throw errors.file_not_found();
+  const key = await runTransaction(ctx.db, async (tx) => {
+    const key = await deleteFileRow(tx, ref, { origin: ctx.origin, removalMs: ownRemovalMs(ctx.limits) });
+    if (key === undefined) throw errors.file_not_found();
     // Under the lock of the row, so that no release with the file is published meanwhile.
-    if (await ctx.detachFile(ref, false)) throw errors.file_in_use();
+    if (await ctx.detachFile(ref, 'deleted')) throw errors.file_in_use();
+    return key;
   });
-  await removeObjectsSoon(ctx, [objectKey(ref.applicationId, ref.fileId)]);
+  await removeObjectsSoon(ctx, [key]);
 }
 
 /**
- * Deletes a file's row, usage and object; false when the application has no such file. This process
- * has `removalMs` for the object itself.
+ * Deletes a file's row, usage and object. Returns the key of the object; undefined when the
+ * application has no such file, or the file has another object than the given one. This process has
+ * `removalMs` for the object itself.
  */
 export async function deleteFileRow(
   tx: Kysely<FilesDatabase>,
-  { applicationId, fileId }: { readonly applicationId: string; readonly fileId: string },
+  { applicationId, ...which }: { readonly applicationId: string; readonly fileId: string; readonly objectId?: string },
   { origin, because, removalMs }: { readonly origin: Origin; readonly because?: string; readonly removalMs: number },
-): Promise<boolean> {
+): Promise<string | undefined> {
   // The file first and then the counter, as uploads do, or the two could deadlock.
-  const [file] = await deleteFiles(tx, applicationId, { fileId });
-  if (!file) return false;
+  const [file] = await deleteFiles(tx, applicationId, which);
+  if (!file) return undefined;
   await subtractUsage(tx, applicationId, { fileCount: 1, chargedMib: chargeMib(file.byteSize) });
-  const { accountId, displayName } = file;
+  const { id: fileId, accountId, displayName } = file;
+  const key = objectKey(applicationId, file.objectId);
   const changes = { displayName, ...(because && { because }) };
   await recordFiles(tx, origin, { accountId, applicationId, fileId, action: 'file.deleted', changes });
-  await insertObjectDeletions(tx, [objectKey(applicationId, fileId)], removalMs);
-  return true;
+  await insertObjectDeletions(tx, [key], removalMs);
+  return key;
 }

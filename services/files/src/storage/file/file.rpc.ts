@@ -15,12 +15,13 @@ import { listFiles } from './list-files.ts';
 export function fileRpc(ctx: FilesContext): RpcImpl<typeof FileService> {
   return {
     async beginUpload(request, call) {
-      const { fileName, byteSize, expectedChecksum } = request;
+      const { fileName, byteSize, expectedChecksum, replace } = request;
       return beginUpload(actingFor(ctx, call), {
         ...toRef(request, call),
         fileName,
         byteSize: byteSize === undefined ? undefined : Number(byteSize),
         expectedChecksum: expectedChecksum.byteLength === 0 ? undefined : expectedChecksum,
+        replace,
       });
     },
     abandonUpload: ({ ticket }) => abandonTicket(ctx, ticket),

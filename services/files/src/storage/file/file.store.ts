@@ -9,6 +9,8 @@ type Db = Kysely<FilesDatabase>;
 
 export interface StoredFile {
   readonly id: string;
+  /** Of its content: another one once the file is replaced. */
+  readonly objectId: string;
   readonly applicationId: string;
   readonly displayName: string;
   readonly byteSize: number;
@@ -21,7 +23,7 @@ interface FileEvent {
   readonly accountId: string;
   readonly applicationId: string;
   readonly fileId: string;
-  readonly action: 'file.uploaded' | 'file.renamed' | 'file.deleted';
+  readonly action: 'file.uploaded' | 'file.replaced' | 'file.renamed' | 'file.deleted';
   readonly changes: Changes;
 }
 
@@ -47,14 +49,24 @@ export async function selectMetadata(pool: pg.Pool, applicationId: string) {
   return { totalFiles: Number(rows[0]?.file_count ?? 0), lastUploadedAt: rows[0]?.last_created_at ?? null };
 }
 
-const SELECT_FILE = {
-  name: 'select-file',
-  text: `select id, application_id as "applicationId", display_name as "displayName", byte_size::float8 as "byteSize",
-      checksum, content_type as "contentType", created_at as "createdAt" from file where id = $1`,
+const FILE = `
+  select id, coalesce(object_id, id) as "objectId", application_id as "applicationId", display_name as "displayName",
+    byte_size::float8 as "byteSize", checksum, content_type as "contentType", created_at as "createdAt" from file`;
+
+const SELECT_FILE = { name: 'select-file', text: `${FILE} where id = $1` };
+
+const SELECT_FILE_OF_OBJECT = {
+  name: 'select-file-of-object',
+  text: `${FILE} where id = $1 and object_id is null union all ${FILE} where object_id = $1`,
 };
 
 export async function selectFile(pool: pg.Pool, id: string): Promise<StoredFile | undefined> {
   return (await pool.query<StoredFile>({ ...SELECT_FILE, values: [id] })).rows[0];
+}
+
+/** The file whose content an object is; none once it is replaced. */
+export async function selectFileOfObject(pool: pg.Pool, objectId: string): Promise<StoredFile | undefined> {
+  return (await pool.query<StoredFile>({ ...SELECT_FILE_OF_OBJECT, values: [objectId] })).rows[0];
 }
 
 /** True if the store should have any object. False where there are no tables yet. */
@@ -94,27 +106,55 @@ export async function updateName(
 /**
  * Deletes one file of an application or some, newest first, so that concurrent deletions lock rows
  * in one order. Empty when the application has no such files.
+ *
+ * @param which with an object id, only while the file has that content
  */
 export async function deleteFiles(
   tx: Db,
   applicationId: string,
-  which: { readonly fileId: string } | { readonly limit: number },
+  which: { readonly fileId: string; readonly objectId?: string | undefined } | { readonly limit: number },
 ) {
   const condition =
     'fileId' in which
-      ? sql`id = ${which.fileId}`
+      ? sql`id = ${which.fileId} ${which.objectId ? sql`and coalesce(object_id, id) = ${which.objectId}` : sql``}`
       : // An array is made once; PostgreSQL may repeat the query of an `in`, and exceed the limit.
         sql`id = any(array(
           select id from file where application_id = ${applicationId}
           order by created_at desc, id desc limit ${which.limit} for update))`;
-  const { rows } = await sql<Pick<StoredFile, 'id' | 'displayName' | 'byteSize'> & { accountId: string }>`
+  const { rows } = await sql<Pick<StoredFile, 'id' | 'objectId' | 'displayName' | 'byteSize'> & { accountId: string }>`
     delete from file where application_id = ${applicationId} and ${condition}
-    returning id, account_id as "accountId", display_name as "displayName", byte_size::float8 as "byteSize"`.execute(tx);
+    returning id, coalesce(object_id, id) as "objectId", account_id as "accountId", display_name as "displayName", byte_size::float8 as "byteSize"`.execute(
+    tx,
+  );
   return rows;
 }
 
 export async function insertFile(tx: Db, row: Insertable<FileTable>): Promise<void> {
   await tx.insertInto('file').values(row).execute();
+}
+
+/** Locks the file that has a name, for its replacement: a deletion or the reading of it waits. */
+export async function lockNamedFile(tx: Db, applicationId: string, displayName: string) {
+  const { rows } = await sql<Pick<StoredFile, 'id' | 'objectId' | 'byteSize' | 'checksum'>>`
+    select id, coalesce(object_id, id) as "objectId", byte_size::float8 as "byteSize", checksum from file
+    where application_id = ${applicationId} and display_name = ${displayName} for update`.execute(tx);
+  return rows[0];
+}
+
+/**
+ * Gives a locked file another content. Its time differs from the former one by a whole second at
+ * least, as `Last-Modified` has no smaller unit. The digests of the former content are deleted.
+ */
+export async function updateContent(
+  tx: Db,
+  file: Pick<StoredFile, 'id' | 'objectId' | 'byteSize' | 'checksum' | 'contentType' | 'createdAt'>,
+): Promise<void> {
+  await sql`delete from file_digest where file_id = ${file.id}`.execute(tx);
+  await sql`
+    update file set object_id = ${file.objectId}, byte_size = ${file.byteSize}, checksum = ${file.checksum},
+      content_type = ${file.contentType},
+      created_at = greatest(${file.createdAt}, date_trunc('second', created_at) + interval '1 second')
+    where id = ${file.id}`.execute(tx);
 }
 
 /**
@@ -130,8 +170,10 @@ export async function selectRecentUpload(
     select file.id, byte_size::float8 as "byteSize", checksum from file
       join audit_entry on subject_id = file.id and audit_entry.account_id = file.account_id
     where file.application_id = ${upload.applicationId} and display_name = ${upload.displayName} and checksum = ${upload.checksum}
-      and audit_entry.account_id = ${upload.accountId} and action = 'file.uploaded'
-      and at > now() - interval '10 minutes' and credential_id = ${credentialId}`.execute(db);
+      and audit_entry.account_id = ${upload.accountId} and action in ('file.uploaded', 'file.replaced')
+      and changes->>'checksum' = encode(checksum, 'hex') and at > now() - interval '10 minutes' and credential_id = ${credentialId}`.execute(
+    db,
+  );
   return rows[0];
 }
 
@@ -145,14 +187,24 @@ export async function countDownloadUrl(db: Db, fileId: string, at: Date): Promis
   return numAffectedRows > 0n;
 }
 
-/** True if a file has the name, or an unfinished resumable upload has reserved it. */
-export async function isNameTaken(db: Db, applicationId: string, displayName: string): Promise<boolean> {
-  const { rows } = await sql`
-    select from file where application_id = ${applicationId} and display_name = ${displayName}
+/** What has a name: a file, and an unfinished resumable upload that has reserved it. */
+export interface NameHolders {
+  readonly file: Pick<StoredFile, 'id' | 'byteSize'> | undefined;
+  readonly isReserved: boolean;
+}
+
+export async function selectNameHolders(db: Db, applicationId: string, displayName: string): Promise<NameHolders> {
+  const { rows } = await sql<{ id: string | null; byteSize: number }>`
+    select id, byte_size::float8 as "byteSize" from file where application_id = ${applicationId} and display_name = ${displayName}
     union all
-    select from resumable_upload
+    select null, 0 from resumable_upload
     where application_id = ${applicationId} and display_name = ${displayName} and state = 'open' and expires_at > now()`.execute(
     db,
   );
-  return rows.length > 0;
+  const [file] = rows.flatMap(({ id, byteSize }) => (id === null ? [] : [{ id, byteSize }]));
+  return { file, isReserved: rows.some(({ id }) => id === null) };
 }
+
+/** True if an upload can't have the name, unless it replaces the file. */
+export const isTaken = ({ file, isReserved }: NameHolders, isReplacement = false): boolean =>
+  isReserved || (file !== undefined && !isReplacement);

@@ -10,7 +10,16 @@ import { errors } from '../../errors.ts';
 import { type ApplicationRef, parseRef, readOwned, requireOwned } from '../application/owned-application.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { isNameReserved } from '../resumable-upload/resumable-upload.store.ts';
-import { countDownloadUrl, isNameTaken, lockRenames, recordFiles, selectFile, selectMetadata, updateName } from './file.store.ts';
+import {
+  countDownloadUrl,
+  isTaken,
+  lockRenames,
+  recordFiles,
+  selectFile,
+  selectMetadata,
+  selectNameHolders,
+  updateName,
+} from './file.store.ts';
 
 /** The name in stored form (specification 2.5). Throws `file_name_invalid`. */
 export function parseFileName(text: string): string {
@@ -24,8 +33,8 @@ export async function checkFileName(ctx: FilesContext, given: ApplicationRef, na
   const name = parseFileName(nameText);
   const ref = parseRef(given);
   await runStatement(ctx.db, async (db) => {
-    const isTaken = await readOwned(ctx.findOwned, ref, () => isNameTaken(db, ref.applicationId, name));
-    if (isTaken) throw errors.file_name_taken();
+    const holders = await readOwned(ctx.findOwned, ref, () => selectNameHolders(db, ref.applicationId, name));
+    if (isTaken(holders)) throw errors.file_name_taken();
   });
 }
 
@@ -70,14 +79,15 @@ export async function renameFile(
     if (previous === undefined) throw errors.file_not_found();
     if (previous === displayName) return;
     if (await isNameReserved(tx, ref.applicationId, displayName)) throw errors.file_name_taken();
-    if (await ctx.detachFile(ref, true)) throw errors.file_in_use();
+    if (await ctx.detachFile(ref, 'renamed')) throw errors.file_in_use();
     await recordFiles(tx, ctx.origin, { ...ref, action: 'file.renamed', changes: { displayName, previous } });
   });
 }
 
 /**
  * Creates and counts a URL of a file's bytes (specification 4.4): the store's own where it serves
- * its objects, else one of this service. Throws `lifetime_invalid`, `application_not_found`,
+ * its objects, else one of this service. It is of the present content, so that no download mixes two.
+ * Throws `lifetime_invalid`, `application_not_found`,
  * `file_not_found`.
  */
 export async function createDownloadUrl(
@@ -95,8 +105,8 @@ export async function createDownloadUrl(
     const now = ctx.clock();
     const expiresAt = new Date(now.getTime() + lifetime * 1_000);
     const description = { fileName: file.displayName, contentType: file.contentType, lifetimeSeconds: lifetime };
-    const storeUrl = await ctx.store.createDownloadUrl(objectKey(applicationId, fileId), description);
-    const url = storeUrl ?? ctx.downloadUrls.create(fileId, expiresAt);
+    const storeUrl = await ctx.store.createDownloadUrl(objectKey(applicationId, file.objectId), description);
+    const url = storeUrl ?? ctx.downloadUrls.create(file.objectId, expiresAt);
     // Counted last, so that only URLs that callers got are counted.
     if (!(await countDownloadUrl(db, fileId, now))) throw errors.file_not_found();
     return { url, expiresAt };

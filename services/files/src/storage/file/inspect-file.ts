@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { DomainError } from '@latchkey/kit/errors/errors';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
 import type { ApplicationRef } from '../application/owned-application.ts';
@@ -16,18 +17,38 @@ const WHOLE_BYTES_MAX = 256 * 1024 * 1024;
  *
  * @throws `application_not_found`, `file_not_found`, and `queue_full` if too many files wait
  */
-export async function inspectFile(
-  ctx: FilesContext,
-  given: ApplicationRef,
-  asked: { readonly fileId: string; readonly signature: string; readonly publicKeys: readonly string[] },
-) {
-  const { applicationId, fileId } = await parseFileRef(ctx, given, asked.fileId);
-  const file = await selectForRelease(ctx.db, applicationId, fileId);
-  if (!file) throw errors.file_not_found();
-  const { sha512, blake2b512 } = file;
-  const key = objectKey(applicationId, fileId);
+export async function inspectFile(ctx: FilesContext, given: ApplicationRef, asked: Question) {
+  const ref = await parseFileRef(ctx, given, asked.fileId);
+  for (let former: string | undefined; ; ) {
+    const file = await selectForRelease(ctx.db, ref.applicationId, ref.fileId);
+    if (!file) throw errors.file_not_found();
+    try {
+      return await readForRelease(ctx, { ...ref, ...file }, asked);
+    } catch (err) {
+      // The object is gone if the file was replaced before its turn came.
+      const isGone = err instanceof DomainError && err.reason === 'file_not_found';
+      if (!isGone || file.objectId === former) throw err;
+      former = file.objectId;
+    }
+  }
+}
+
+interface Question {
+  readonly fileId: string;
+  readonly signature: string;
+  readonly publicKeys: readonly string[];
+}
+
+type FileToRead = NonNullable<Awaited<ReturnType<typeof selectForRelease>>> & {
+  readonly applicationId: string;
+  readonly fileId: string;
+};
+
+async function readForRelease(ctx: FilesContext, file: FileToRead, asked: Question) {
+  const { applicationId, sha512, blake2b512 } = file;
+  const key = objectKey(applicationId, file.objectId);
   const stored = sha512 && blake2b512 ? { sha512, blake2b512 } : undefined;
-  const digests = stored ?? (await inTurn(ctx, applicationId, () => readDigests(ctx, key, fileId)));
+  const digests = stored ?? (await inTurn(ctx, applicationId, () => readDigests(ctx, key, file)));
   const signature = asked.publicKeys.length > 0 ? parseSignature(asked.signature) : undefined;
   const verify = (signed: Buffer) => (signature ? findSigningKey(signature, asked.publicKeys, signed) : undefined);
   let verifiedKey: string | undefined;
@@ -47,14 +68,14 @@ function inTurn<T>({ inspections }: FilesContext, applicationId: string, read: (
   return inspections.run(applicationId, read);
 }
 
-async function readDigests(ctx: FilesContext, key: string, fileId: string): Promise<Digests> {
+async function readDigests(ctx: FilesContext, key: string, file: FileToRead): Promise<Digests> {
   const [sha512, blake2b512] = [createHash('sha512'), createHash('blake2b512')];
   for await (const chunk of await openObject(ctx, key)) {
     sha512.update(chunk);
     blake2b512.update(chunk);
   }
   const digests = { sha512: sha512.digest(), blake2b512: blake2b512.digest() };
-  await insertDigests(ctx.db, fileId, digests);
+  await insertDigests(ctx.db, file, digests);
   return digests;
 }
 

@@ -4,7 +4,7 @@ import type { StorageContext } from '../../context.ts';
 import { type SweepKind, sweepFailures, sweepRemoved } from '../../files-metrics.ts';
 import { objectKey, requireObjectKey } from '../object-store/object-store.ts';
 import { claimAbandoned, deleteIntents } from '../upload/upload-intent.store.ts';
-import { type Claim, claimObjectDeletions, deleteObjectDeletions } from './object-deletion.store.ts';
+import { type Claim, claimObjectDeletions, deleteObjectDeletions, OWN_REMOVAL_MS } from './object-deletion.store.ts';
 
 type Context = Pick<StorageContext, 'db' | 'store' | 'logger'>;
 type SweepContext = Context & { readonly limits: { readonly sweepIntervalMs: number } };
@@ -14,6 +14,9 @@ const CONCURRENT_REMOVALS = 8;
 export const BATCH = KEYS_PER_REMOVAL * CONCURRENT_REMOVALS;
 /** Short, as the call may have waited for another service before its commit. */
 const REMOVAL_MS_MAX = 500;
+
+/** {@link OWN_REMOVAL_MS}, and no longer than a period of the sweeper, as the process may be killed. */
+export const ownRemovalMs = ({ sweepIntervalMs }: SweepContext['limits']) => Math.min(OWN_REMOVAL_MS, sweepIntervalMs);
 
 /** Removes objects whose removal is scheduled. Never rejects: the sweeper takes what is left. */
 export async function removeObjects({ db, store, logger }: Context, keys: readonly string[]): Promise<void> {

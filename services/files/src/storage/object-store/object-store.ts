@@ -39,7 +39,7 @@ export class LostBytesError extends Error {
 }
 
 /**
- * Stores bytes by keys: `<application id>/<file id>`, and for avatars `<account id>/<object id>`;
+ * Stores bytes by keys: `<application id>/<object id>`, and for avatars `<account id>/<object id>`;
  * each is written once. Every method rejects within a bounded time when the store does not respond.
  * Several processes may use one store concurrently.
  */
@@ -105,7 +105,7 @@ export function parseObjectKey(key: string) {
 
 export function requireObjectKey(key: string) {
   const parts = parseObjectKey(key);
-  if (!parts) throw new TypeError('an object key is <application id>/<file id>');
+  if (!parts) throw new TypeError('an object key is <application id>/<object id>');
   return parts;
 }
 

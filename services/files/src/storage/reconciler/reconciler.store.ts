@@ -34,7 +34,7 @@ export async function* inPages<T extends { readonly id: string }>(
 
 export async function selectObjectRows(db: Db, after: string, limit: number): Promise<ObjectRow[]> {
   const { rows } = await sql<ObjectRow>`
-    (select 'file' as type, id, application_id as "ownerId", application_id || '/' || id as key,
+    (select 'file' as type, id, application_id as "ownerId", application_id || '/' || coalesce(object_id, id) as key,
         display_name as "displayName", byte_size::float8 as "byteSize", checksum
       from file where id > ${after} order by id limit ${limit})
     union all
@@ -44,9 +44,11 @@ export async function selectObjectRows(db: Db, after: string, limit: number): Pr
   return rows;
 }
 
-export async function hasRow(db: Db, { id }: ObjectRow): Promise<boolean> {
+/** True while a row has this object. */
+export async function hasRow(db: Db, { id, key }: ObjectRow): Promise<boolean> {
   const { rows } = await sql`
-    select 1 from file where id = ${id} union all select 1 from avatar where id = ${id} and state = 'recorded'`.execute(db);
+    select 1 from file where id = ${id} and application_id || '/' || coalesce(object_id, id) = ${key}
+    union all select 1 from avatar where id = ${id} and state = 'recorded'`.execute(db);
   return rows.length > 0;
 }
 
@@ -67,7 +69,8 @@ export async function selectUnknownKeys(db: Db, keys: readonly string[]): Promis
   const ids = parts.map((part) => part?.id ?? null);
   const { rows } = await sql<{ key: string }>`
     select listed.key from unnest(${keys}::text[], ${ownerIds}::uuid[], ${ids}::uuid[]) as listed (key, owner_id, id)
-    where not exists (select from file where file.id = listed.id and application_id = owner_id)
+    where not exists (select from file where file.id = listed.id and object_id is null and application_id = owner_id)
+      and not exists (select from file where object_id = listed.id and application_id = owner_id)
       and not exists (select from upload_intent as upload where upload.id = listed.id and application_id = owner_id)
       and not exists (
         select from resumable_upload as upload where application_id = owner_id and state = 'open'

@@ -6,7 +6,7 @@ import type { StorageContext } from '../../context.ts';
 import { deleteFileRow } from '../file/delete-file.ts';
 import { insertObjectDeletions, OWN_REMOVAL_MS } from '../object-deletion/object-deletion.store.ts';
 import { removeObjects } from '../object-deletion/object-deletion.ts';
-import type { StoredObject } from '../object-store/object-store.ts';
+import { requireObjectKey, type StoredObject } from '../object-store/object-store.ts';
 import * as rows from './reconciler.store.ts';
 import { findUnknownObjects } from './unknown-objects.ts';
 
@@ -111,7 +111,7 @@ async function checkRows(run: Run): Promise<void> {
   for await (const page of rows.inPages(run.db, rows.selectObjectRows, PAGE)) {
     await limit.map(page, async (row) => {
       const fault = await inspect(run, row);
-      // A deletion removes the row before the object.
+      // A deletion removes the row before the object, and a replacement gives it another one.
       if (fault && (await rows.hasRow(run.db, row))) run.report(toLost(run, row, fault));
       run.counts[row.type === 'file' ? 'files' : 'avatars'] += 1;
     });
@@ -171,8 +171,9 @@ async function removeRow(run: Run, row: rows.ObjectRow): Promise<boolean> {
   const { type, id, ownerId, key } = row;
   const isRemoved = await run.db.transaction().execute(async (tx) => {
     if (type === 'file') {
-      const file = { applicationId: ownerId, fileId: id };
-      return deleteFileRow(tx, file, { origin: OPERATOR, because: 'object_lost', removalMs: OWN_REMOVAL_MS });
+      const file = { applicationId: ownerId, fileId: id, objectId: requireObjectKey(key).id };
+      const removal = { origin: OPERATOR, because: 'object_lost', removalMs: OWN_REMOVAL_MS };
+      return (await deleteFileRow(tx, file, removal)) !== undefined;
     }
     if (!(await rows.endAvatar(tx, id))) return false;
     const event = { accountId: ownerId, subject: { kind: 'account', id: ownerId }, changes: { because: 'object_lost' } } as const;

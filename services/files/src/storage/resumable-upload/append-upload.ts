@@ -176,7 +176,11 @@ async function finish(
       await lockUsage(tx, accountId);
       return rows.finishUpload(tx, upload, content.checksum);
     };
-    await commitUpload(ctx, { ...upload, actor, content, end: endUpload }, requestId, signal);
+    const onFile = async (tx: typeof ctx.db, fileId: string) => {
+      if (fileId === id && upload.fileId) await rows.clearFileId(tx, id);
+    };
+    const isReplacement = upload.fileId !== null;
+    await commitUpload(ctx, { ...upload, isReplacement, actor, content, end: endUpload, onFile }, requestId, signal);
     uploads.add(1, 'stored');
   } catch (err) {
     const known = toDomainError(err);

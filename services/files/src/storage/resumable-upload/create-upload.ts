@@ -5,9 +5,9 @@ import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
 import { isDeleted } from '../application/deleted-application.store.ts';
 import { parseRef, readOwned } from '../application/owned-application.ts';
-import { isNameTaken, lockRenames } from '../file/file.store.ts';
+import { isTaken, lockRenames, selectNameHolders } from '../file/file.store.ts';
 import { parseFileName } from '../file/file.ts';
-import { checkDescription, type UploadDescription } from '../upload/begin-upload.ts';
+import { checkDescription, checkReplaceable, type UploadDescription } from '../upload/begin-upload.ts';
 import { lockUsage, selectCharges } from '../upload/usage.store.ts';
 import { chargeMib, checkFits, findDeleted, sumUsage } from '../upload/usage.ts';
 import { endUploads, insertUpload, type ResumableUpload, selectUnfinished } from './resumable-upload.store.ts';
@@ -17,8 +17,9 @@ const UNFINISHED_MAX = 4;
 const METADATA_LENGTH_MAX = 4_096;
 
 /**
- * Creates a resumable upload, which reserves its name, its storage and one file until it ends. Makes
- * the checks of `beginUpload` in the same order, then throws `too_many_uploads`.
+ * Creates a resumable upload, which reserves its name, its storage and one file until it ends; one
+ * that replaces a file, the storage that the file grows by. Makes the checks of `beginUpload` in the
+ * same order, then throws `too_many_uploads`.
  */
 export async function createUpload(
   ctx: FilesContext,
@@ -33,6 +34,7 @@ export async function createUpload(
   const { byteSizeMax } = ctx.limits;
   const byteSizeMin = Math.min(byteSize, byteSizeMax);
   const usages = await readOwned(ctx.findOwned, ref, () => selectCharges(ctx.db, accountId));
+  if (given.replace) await checkReplaceable(ctx, ref, (await selectNameHolders(ctx.db, applicationId, displayName)).file);
   const deleted = await findDeleted(ctx, { accountId, requestId, usages }, byteSizeMin);
   return runTransaction(ctx.db, async (tx) => {
     // Other creations and commits of the account wait, and renames of the application.
@@ -40,9 +42,12 @@ export async function createUpload(
     await lockRenames(tx, applicationId);
     await endUploads(tx, { accountId, expired: true });
     if (await isDeleted(tx, applicationId)) throw errors.application_not_found();
-    if (await isNameTaken(tx, applicationId, displayName)) throw errors.file_name_taken();
+    const holders = await selectNameHolders(tx, applicationId, displayName);
+    if (isTaken(holders, given.replace)) throw errors.file_name_taken();
+    const { file: former } = holders;
     if (byteSize === 0) throw errors.file_empty();
-    checkFits(ctx.limits, sumUsage(await selectCharges(tx, accountId), deleted), byteSizeMin);
+    const replacedMib = former ? chargeMib(former.byteSize) : 0;
+    checkFits(ctx.limits, sumUsage(await selectCharges(tx, accountId), deleted), byteSizeMin, replacedMib);
     if (byteSize > byteSizeMax) throw errors.file_too_large();
     if ((await selectUnfinished(tx, accountId)).length >= UNFINISHED_MAX) throw errors.too_many_uploads();
     const { xid, ...upload } = await insertUpload(tx, {
@@ -51,7 +56,8 @@ export async function createUpload(
       applicationId,
       displayName,
       byteSize,
-      chargedMib: chargeMib(byteSize),
+      chargedMib: Math.max(0, chargeMib(byteSize) - replacedMib),
+      fileId: former?.id ?? null,
       metadata: given.metadata,
       expectedChecksum: expectedChecksum ? Buffer.from(expectedChecksum) : null,
     });

@@ -26,6 +26,8 @@ export interface ResumableUpload {
   readonly metadata: string;
   readonly state: 'open' | 'stored' | 'ended';
   readonly checksum: Buffer | null;
+  /** The file that it replaces. */
+  readonly fileId: string | null;
   readonly createdAt: Date;
   readonly expiresAt: Date;
   readonly isExpired: boolean;
@@ -41,7 +43,7 @@ export interface ClaimedUpload extends ResumableUpload {
 const COLUMNS = sql`
   upload.id, account_id as "accountId", application_id as "applicationId", display_name as "displayName",
   byte_size::float8 as "byteSize", byte_offset::float8 as "byteOffset", expected_checksum as "expectedChecksum", metadata,
-  state, checksum, created_at as "createdAt", expires_at as "expiresAt", expires_at <= now() as "isExpired"`;
+  state, checksum, file_id as "fileId", created_at as "createdAt", expires_at as "expiresAt", expires_at <= now() as "isExpired"`;
 
 const IS_UNFINISHED = sql`state = 'open' and expires_at > now()`;
 
@@ -49,14 +51,14 @@ const IS_UNFINISHED = sql`state = 'open' and expires_at > now()`;
 export async function insertUpload(
   tx: Db,
   upload: Pick<ResumableUpload, 'id' | 'accountId' | 'applicationId' | 'displayName' | 'byteSize' | 'expectedChecksum'> &
-    Pick<ResumableUpload, 'metadata'> & { readonly chargedMib: number },
+    Pick<ResumableUpload, 'metadata' | 'fileId'> & { readonly chargedMib: number },
 ): Promise<ResumableUpload & { readonly xid: string }> {
-  const { id, accountId, applicationId, displayName, byteSize, chargedMib, expectedChecksum, metadata } = upload;
+  const { id, accountId, applicationId, displayName, byteSize, chargedMib, expectedChecksum, metadata, fileId } = upload;
   const { rows } = await sql<ResumableUpload & { readonly xid: string }>`
     insert into resumable_upload as upload
-      (id, account_id, application_id, display_name, byte_size, charged_mib, expected_checksum, metadata, expires_at)
+      (id, account_id, application_id, display_name, byte_size, charged_mib, expected_checksum, metadata, file_id, expires_at)
     values (${id}, ${accountId}, ${applicationId}, ${displayName}, ${byteSize}, ${chargedMib}, ${expectedChecksum}, ${metadata},
-      ${afterMs(LIFETIME_MS)})
+      ${fileId}, ${afterMs(LIFETIME_MS)})
     returning ${COLUMNS}, pg_current_xact_id()::text as xid`.execute(tx);
   return rows[0] as ResumableUpload & { readonly xid: string };
 }
@@ -156,6 +158,11 @@ export async function finishUpload(tx: Db, claim: Claim, checksum: Buffer): Prom
     )
     select from finished`.execute(tx);
   return rows.length > 0;
+}
+
+/** Records that an upload became the file of its own id: the one to replace is gone. */
+export async function clearFileId(tx: Db, id: string): Promise<void> {
+  await sql`update resumable_upload set file_id = null where id = ${id}`.execute(tx);
 }
 
 /** Which open uploads to end. */

@@ -39,5 +39,7 @@ export function toMessage(upload: ResumableUpload): Upload {
     expiresAt: timestampFromDate(upload.expiresAt),
     checksum: new Uint8Array(upload.checksum ?? []),
     metadata: upload.metadata,
+    fileId: upload.fileId ?? upload.id,
+    isReplacement: upload.fileId !== null,
   });
 }

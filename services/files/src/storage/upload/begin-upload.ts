@@ -6,11 +6,11 @@ import { newId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
 import { type ApplicationRef, parseRef, readOwned } from '../application/owned-application.ts';
-import { isNameTaken, selectRecentUpload } from '../file/file.store.ts';
+import { isTaken, selectNameHolders, selectRecentUpload } from '../file/file.store.ts';
 import { parseFileName } from '../file/file.ts';
 import { abandonExpired, deleteUnclaimed, insertIntent, selectLease } from './upload-intent.store.ts';
 import { selectCharges } from './usage.store.ts';
-import { allowedBytes, checkFits, findDeleted, sumUsage } from './usage.ts';
+import { allowedBytes, chargeMib, checkFits, findDeleted, sumUsage } from './usage.ts';
 
 /** A stored file. */
 export interface UploadResponse {
@@ -26,6 +26,8 @@ export type UploadDescription = ApplicationRef & {
   readonly fileName: string;
   readonly byteSize: number | undefined;
   readonly expectedChecksum: Uint8Array | undefined;
+  /** True to replace the file that has the name, if there is one. */
+  readonly replace: boolean;
 };
 
 export type BegunUpload = { readonly ticket: string; readonly fileId: string } | { readonly stored: UploadResponse };
@@ -42,45 +44,54 @@ export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescr
   const kept = call && (await findKept<UploadResponse>(ctx.db, call));
   if (kept) return { stored: kept.value };
   const displayName = parseFileName(upload.fileName);
-  const { byteSize, expectedChecksum } = upload;
+  const { byteSize, expectedChecksum, replace } = upload;
   checkDescription(upload);
   const ref = parseRef(upload);
   const { accountId, applicationId, requestId } = ref;
-  const { usages, taken } = await readOwned(ctx.findOwned, ref, async () => {
-    const [usages, taken] = await Promise.all([
+  const { usages, holders } = await readOwned(ctx.findOwned, ref, async () => {
+    const [usages, holders] = await Promise.all([
       selectCharges(ctx.db, accountId),
-      isNameTaken(ctx.db, applicationId, displayName),
+      selectNameHolders(ctx.db, applicationId, displayName),
     ]);
-    return { usages, taken };
+    return { usages, holders };
   });
-  if (taken) {
+  const { file: former } = holders;
+  if (isTaken(holders)) {
     const checksum = Buffer.from(expectedChecksum ?? []);
     const stored = await findRepeated(ctx.db, ctx.origin, { accountId, applicationId, displayName, checksum });
-    if (!stored) throw errors.file_name_taken();
-    return { stored };
+    if (stored) return { stored };
+    if (isTaken(holders, replace)) throw errors.file_name_taken();
   }
+  await checkReplaceable(ctx, ref, former);
   if (byteSize === 0) throw errors.file_empty();
   const byteSizeMin = Math.min(byteSize ?? 1, ctx.limits.byteSizeMax);
-  const deleted = await findDeleted(ctx, { accountId, requestId, usages }, byteSizeMin);
+  const replacedMib = former ? chargeMib(former.byteSize) : 0;
+  const deleted = await findDeleted(ctx, { accountId, requestId, usages }, byteSizeMin, replacedMib);
   const usage = sumUsage(usages, deleted);
-  checkFits(ctx.limits, usage, byteSizeMin);
+  checkFits(ctx.limits, usage, byteSizeMin, replacedMib);
   if (byteSize !== undefined && byteSize > ctx.limits.byteSizeMax) throw errors.file_too_large();
-  const fileId = newId();
+  const id = newId();
   const ticket = randomBytes(TICKET_BYTES).toString('base64url');
   await takeLease(ctx, accountId, {
-    id: fileId,
+    id,
     account_id: accountId,
     application_id: applicationId,
     display_name: displayName,
     byte_size: byteSize ?? null,
     expected_checksum: expectedChecksum ? Buffer.from(expectedChecksum) : null,
-    byte_size_max: allowedBytes(ctx.limits, usage),
+    byte_size_max: allowedBytes(ctx.limits, usage, replacedMib),
+    is_replacement: replace,
     ticket_hash: hashTicket(ticket),
     actor: formatActor(ctx.origin) ?? null,
     idempotency_id: call?.id ?? null,
     idempotency_fingerprint: call?.fingerprint ?? null,
   });
-  return { ticket, fileId };
+  return { ticket, fileId: former?.id ?? id };
+}
+
+/** Throws `file_in_use` before any bytes come; the commit checks it again. */
+export async function checkReplaceable(ctx: FilesContext, ref: ApplicationRef, file: { readonly id: string } | undefined) {
+  if (file && (await ctx.detachFile({ ...ref, fileId: file.id }, 'renamed'))) throw errors.file_in_use();
 }
 
 /** The stored file of an upload that the same credential repeats within 10 minutes. */

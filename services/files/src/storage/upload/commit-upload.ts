@@ -8,10 +8,13 @@ import type { FilesDatabase } from '../../db/schema.ts';
 import { errors } from '../../errors.ts';
 import { isDeleted } from '../application/deleted-application.store.ts';
 import { requireOwned, waitUntilReachable } from '../application/owned-application.ts';
-import { insertFile, recordFiles } from '../file/file.store.ts';
+import { insertFile, lockNamedFile, lockRenames, recordFiles, updateContent } from '../file/file.store.ts';
+import { insertObjectDeletions } from '../object-deletion/object-deletion.store.ts';
+import { ownRemovalMs, removeObjectsSoon } from '../object-deletion/object-deletion.ts';
+import { objectKey } from '../object-store/object-store.ts';
 import { isNameReserved } from '../resumable-upload/resumable-upload.store.ts';
 import type { UploadResponse } from './begin-upload.ts';
-import { addUsage, selectCharges } from './usage.store.ts';
+import { addUsage, selectCharges, subtractUsage } from './usage.store.ts';
 import { chargeMib, checkFits, findDeleted, sumUsage } from './usage.ts';
 
 const UNKNOWN_TYPE = 'application/octet-stream';
@@ -22,6 +25,8 @@ interface StoredUpload {
   readonly accountId: string;
   readonly applicationId: string;
   readonly displayName: string;
+  /** True if it replaces the file that has its name by now. */
+  readonly isReplacement: boolean;
   readonly actor: string | null | undefined;
   /** The call with an idempotency key that began it. */
   readonly call?: CallIdentity | undefined;
@@ -29,12 +34,14 @@ interface StoredUpload {
   readonly content: { readonly byteSize: number; readonly checksum: Buffer; readonly head: Buffer };
   /** Ends the upload and locks the account's usage; false when it was abandoned. */
   end(tx: Kysely<FilesDatabase>): Promise<boolean>;
+  /** Called with the id of the file. */
+  onFile?(tx: Kysely<FilesDatabase>, fileId: string): Promise<void>;
 }
 
 /**
- * Makes the file's row if everything that was checked before the bytes came still holds
- * (specification 4.2). The lock of the usage serialises the commits of an account. A restart of the
- * apps service is waited for.
+ * Makes the file's row, or gives the replaced file its new content, if everything that was checked
+ * before the bytes came still holds (specification 4.2). The lock of the usage serialises the
+ * commits of an account. A restart of the apps service is waited for.
  */
 export async function commitUpload(
   ctx: FilesContext,
@@ -42,13 +49,14 @@ export async function commitUpload(
   requestId: string,
   signal: AbortSignal,
 ): Promise<UploadResponse> {
-  const { id, accountId, applicationId, displayName } = upload;
+  const { id, accountId, applicationId, displayName, isReplacement } = upload;
   const { byteSize, checksum, head } = upload.content;
   const contentType = await sniffType(head);
   const findOwned = waitUntilReachable(ctx.findOwned, signal);
   await requireOwned(findOwned, { accountId, applicationId, requestId });
   const question = { accountId, requestId, usages: await selectCharges(ctx.db, accountId) };
   const deleted = await findDeleted({ ...ctx, findOwned }, question, byteSize);
+  let replaced: { readonly by: UploadResponse; readonly key: string } | undefined;
   const commit = async (tx: Kysely<FilesDatabase>) => {
     // The row lock orders this and the deletion of the application, which abandons uploads before
     // it deletes files: either it waits for this commit and then finds the file, or there is no
@@ -56,27 +64,52 @@ export async function commitUpload(
     if (!(await upload.end(tx))) {
       throw (await isDeleted(tx, applicationId)) ? errors.application_not_found() : errors.upload_interrupted();
     }
-    checkFits(ctx.limits, sumUsage(await selectCharges(tx, accountId), deleted), byteSize);
+    const former = isReplacement ? await lockFormer(tx, applicationId, displayName) : undefined;
+    const replacedMib = former ? chargeMib(former.byteSize) : 0;
+    checkFits(ctx.limits, sumUsage(await selectCharges(tx, accountId), deleted), byteSize, replacedMib);
     if (await isNameReserved(tx, applicationId, displayName)) throw errors.file_name_taken();
-    await insertFile(tx, {
-      id,
-      account_id: accountId,
-      application_id: applicationId,
-      display_name: displayName,
-      byte_size: byteSize,
-      checksum,
-      content_type: contentType,
-      created_at: ctx.clock(),
-    }).catch((err: unknown) => {
-      throw isUniqueViolation(err, 'file_name') ? errors.file_name_taken() : err;
-    });
+    const stored = { id: former?.id ?? id, byteSize: BigInt(byteSize), checksum };
+    const file = { accountId, applicationId, fileId: stored.id };
+    if (former) {
+      // Under the lock of the row, so that no release with the file is published meanwhile.
+      if (await ctx.detachFile({ ...file, requestId }, 'replaced')) throw errors.file_in_use();
+      await updateContent(tx, { id: former.id, objectId: id, byteSize, checksum, contentType, createdAt: ctx.clock() });
+      await subtractUsage(tx, applicationId, { fileCount: 1, chargedMib: replacedMib });
+      replaced = { by: stored, key: objectKey(applicationId, former.objectId) };
+      await insertObjectDeletions(tx, [replaced.key], ownRemovalMs(ctx.limits));
+    } else {
+      await insertFile(tx, {
+        id,
+        account_id: accountId,
+        application_id: applicationId,
+        display_name: displayName,
+        byte_size: byteSize,
+        checksum,
+        content_type: contentType,
+        created_at: ctx.clock(),
+      }).catch((err: unknown) => {
+        throw isUniqueViolation(err, 'file_name') ? errors.file_name_taken() : err;
+      });
+    }
+    await upload.onFile?.(tx, stored.id);
     await addUsage(tx, { applicationId, accountId, chargedMib: chargeMib(byteSize) });
-    const changes = { displayName, byteSize, checksum: checksum.toString('hex') };
-    const event = { accountId, applicationId, fileId: id, action: 'file.uploaded', changes } as const;
+    const previous = former && { previousChecksum: former.checksum.toString('hex') };
+    const changes = { displayName, byteSize, checksum: checksum.toString('hex'), ...previous };
+    const event = { ...file, action: former ? 'file.replaced' : 'file.uploaded', changes } as const;
     await recordFiles(tx, originFrom(upload.actor, requestId), event);
-    return { id, byteSize: BigInt(byteSize), checksum };
+    return stored;
   };
-  return resumeCall(upload.call, ctx.resultKey, () => runTransaction(ctx.db, commit));
+  const run = () => resumeCall(upload.call, ctx.resultKey, () => runTransaction(ctx.db, commit));
+  const stored = await waitUntilReachable(run, signal)();
+  // The kept result of another call says nothing of this one, which was undone.
+  if (replaced?.by === stored) await removeObjectsSoon(ctx, [replaced.key]);
+  return stored;
+}
+
+/** The file that has the name, which no rename gives to another one until the end of the transaction. */
+async function lockFormer(tx: Kysely<FilesDatabase>, applicationId: string, displayName: string) {
+  await lockRenames(tx, applicationId);
+  return lockNamedFile(tx, applicationId, displayName);
 }
 
 /** Never fails. The library, which takes 14 MiB, is loaded with the first upload. */

@@ -14,6 +14,7 @@ export interface ClaimedIntent {
   readonly byteSize: number | null;
   readonly expectedChecksum: Buffer | null;
   readonly byteSizeMax: number;
+  readonly isReplacement: boolean;
   readonly actor: string | null;
   readonly idempotencyId: Buffer | null;
   readonly idempotencyFingerprint: Buffer | null;
@@ -65,7 +66,7 @@ export async function claimIntent(db: Db, ticketHash: Buffer, leaseMs: number): 
     where ticket_hash = ${ticketHash} and state = 'issued' and lease_until > now()
     returning id, account_id as "accountId", application_id as "applicationId", display_name as "displayName",
       byte_size::float8 as "byteSize", expected_checksum as "expectedChecksum", byte_size_max::float8 as "byteSizeMax",
-      actor, idempotency_id as "idempotencyId", idempotency_fingerprint as "idempotencyFingerprint",
+      is_replacement as "isReplacement", actor, idempotency_id as "idempotencyId", idempotency_fingerprint as "idempotencyFingerprint",
       (extract(epoch from deadline_at - now()) * 1000)::float8 as "remainingMs"`.execute(db);
   return rows[0];
 }

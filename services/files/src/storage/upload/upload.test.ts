@@ -120,8 +120,8 @@ describe('an upload that is repeated with its checksum', () => {
     const id = await storeFile(files, ref, { name: 'release', bytes: SOME });
     await files.db.query(
       `insert into audit_entry (id, account_id, action, actor, credential_id, subject, subject_id, changes)
-        values (gen_random_uuid(), $1, 'file.uploaded', 'api_key', $2, 'file', $3, '{}')`,
-      [ref.accountId, credentialId, id],
+        values (gen_random_uuid(), $1, 'file.uploaded', 'api_key', $2, 'file', $3, jsonb_build_object('checksum', $4::text))`,
+      [ref.accountId, credentialId, id, sha256(SOME).toString('hex')],
     );
     expect(await uploads.send(ticket, SOME)).toMatchObject({ id, checksum: sha256(SOME) });
     expect(await holdingsOf(files, ref)).toEqual(ONE);

@@ -27,7 +27,7 @@ export async function selectCharges(db: Kysely<FilesDatabase>, accountId: string
     from (
       select application_id, file_count, charged_mib from application_usage where account_id = ${accountId} and file_count > 0
       union all
-      select application_id, 1, charged_mib from resumable_upload
+      select application_id, case when file_id is null then 1 else 0 end, charged_mib from resumable_upload
       where account_id = ${accountId} and state = 'open' and expires_at > now()
     ) as charge group by application_id`.execute(db);
   return rows;

@@ -47,27 +47,38 @@ export async function findDeleted(
   { findOwned, limits }: Pick<FilesContext, 'findOwned' | 'limits'>,
   { accountId, requestId, usages }: { accountId: string; requestId: string; usages: readonly ApplicationUsage[] },
   byteSize?: number,
+  replacedMib = 0,
 ): Promise<ReadonlySet<string>> {
-  if (byteSize !== undefined && fits(limits, sumUsage(usages), byteSize)) return new Set();
+  if (byteSize !== undefined && fits(limits, sumUsage(usages), byteSize, replacedMib)) return new Set();
   const ids = usages.map(({ applicationId }) => applicationId);
   const owned = await findOwned(accountId, ids, requestId);
   return new Set(ids.filter((id) => !owned.has(id)));
 }
 
-function fits(limits: FilesContext['limits'], usage: Usage, byteSize: number): boolean {
-  return usage.fileCount < limits.fileCountMax && usage.chargedMib + chargeMib(byteSize) <= limits.allowanceMib;
+type Limits = FilesContext['limits'];
+
+/** @param replacedMib charge of the file that this one replaces; 0 without one */
+function fits(limits: Limits, usage: Usage, byteSize: number, replacedMib: number): boolean {
+  return isCountFree(limits, usage, replacedMib) && chargeMib(byteSize) <= freeMib(limits, usage, replacedMib);
 }
 
+const isCountFree = ({ fileCountMax }: Limits, { fileCount }: Usage, replacedMib: number) =>
+  replacedMib > 0 || fileCount < fileCountMax;
+
+/** The replaced file's own charge is free even where the account exceeds a limit that was lowered. */
+const freeMib = ({ allowanceMib }: Limits, { chargedMib }: Usage, replacedMib: number) =>
+  replacedMib + Math.max(0, allowanceMib - chargedMib);
+
 /** Throws `allowance_exceeded` or `file_count_exceeded` where a file of this size does not fit. */
-export function checkFits(limits: FilesContext['limits'], usage: Usage, byteSize: number): void {
-  if (fits(limits, usage, byteSize)) return;
-  throw usage.fileCount < limits.fileCountMax ? errors.allowance_exceeded() : errors.file_count_exceeded();
+export function checkFits(limits: Limits, usage: Usage, byteSize: number, replacedMib: number): void {
+  if (fits(limits, usage, byteSize, replacedMib)) return;
+  throw isCountFree(limits, usage, replacedMib) ? errors.allowance_exceeded() : errors.file_count_exceeded();
 }
 
 /**
  * Size of the largest file that fits, if any does. {@link chargeMib} rounds down, so this is one
  * byte less than what is left plus 1 MiB.
  */
-export function allowedBytes(limits: FilesContext['limits'], usage: Usage): number {
-  return (limits.allowanceMib - usage.chargedMib + 1) * MIB - 1;
+export function allowedBytes(limits: Limits, usage: Usage, replacedMib: number): number {
+  return (freeMib(limits, usage, replacedMib) + 1) * MIB - 1;
 }
