@@ -34,8 +34,8 @@ async function query(url: string, sql: string): Promise<Array<Record<string, unk
   }
 }
 
-/** @throws {StartError} when the Redis of REDIS_URL can't be used; without the password */
-export async function checkRedis(url: string): Promise<void> {
+/** @throws {StartError} when the Redis of a setting can't be used; without the password */
+export async function checkRedis(url: string, setting = 'REDIS_URL'): Promise<void> {
   const timeouts = { connectTimeout: TIMEOUT_MS, commandTimeout: TIMEOUT_MS };
   const never = { retryStrategy: () => null, sentinelRetryStrategy: () => null };
   const redis = createRedis(url, { lazyConnect: true, ...timeouts, maxRetriesPerRequest: 0, ...never });
@@ -46,9 +46,9 @@ export async function checkRedis(url: string): Promise<void> {
   try {
     await redis.connect();
     await redis.ping();
-    await checkRedisAccess(url);
+    await checkRedisAccess(url, setting);
   } catch (err) {
-    throw unusable('REDIS_URL', 'Redis', redisHosts(url), reason ?? err);
+    throw unusable(setting, 'Redis', redisHosts(url), reason ?? err);
   } finally {
     redis.disconnect();
   }

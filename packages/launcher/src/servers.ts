@@ -6,7 +6,7 @@ import { ensureServiceDatabases } from '@latchkey/embedded/postgres/service-data
 import { DiskFullError, isDiskFull } from '@latchkey/embedded/process/disk-full';
 import { type EmbeddedRedis, startRedis } from '@latchkey/embedded/redis/redis';
 import { databaseHosts } from '@latchkey/kit/database/database-url';
-import { redisHosts } from '@latchkey/kit/redis/redis-url';
+import { givenRedisUrls, redisHosts } from '@latchkey/kit/redis/redis-url';
 import { checkPostgres, checkRedis } from './external-servers.ts';
 import type { Launch } from './launch.ts';
 import { ROOT } from './program.ts';
@@ -39,10 +39,17 @@ export async function openServers(launch: Launch) {
     name: 'Redis',
     setting: 'REDIS_URL',
     hosts: redisHosts,
-    check: checkRedis,
+    check: (url) => checkRedis(url),
     folder: async () => join(dataDir, 'redis'),
     start: (previous, onLog) => startRedis({ dataDir, cacheDir, address: previous, onProgress: reporter.note, onLog }),
   });
+  for (const [setting, url] of givenRedisUrls(settings).filter(([name]) => name !== 'REDIS_URL')) {
+    await reporter.step(
+      'Redis',
+      () => checkRedis(url, setting),
+      () => `as ${setting} says, ${redisHosts(url)}`,
+    );
+  }
   signal.throwIfAborted();
   const databaseUrls = postgres
     ? await ensureServiceDatabases(postgres.current, DATABASE_SERVICES)

@@ -12,7 +12,7 @@ import {
   urlSetting,
 } from '@latchkey/kit/config/settings';
 import { databaseUrlSetting } from '@latchkey/kit/database/database-url';
-import { redisUrlSetting } from '@latchkey/kit/redis/redis-url';
+import { redisSettings } from '@latchkey/kit/redis/redis-url';
 import { readTelemetryConfig } from '@latchkey/kit/telemetry/telemetry';
 import { readRealtimeConfig, readRealtimeProcessConfig } from '@latchkey/realtime/config';
 import { z } from 'zod';
@@ -29,7 +29,8 @@ const launcherSettings = z.object({
   REALTIME_PORT: portSetting.default(8081),
   PUBLIC_URL: urlSetting('http:', 'https:').optional(),
   DATABASE_URL: databaseUrlSetting.optional(),
-  REDIS_URL: redisUrlSetting.optional(),
+  ...redisSettings,
+  REDIS_URL: redisSettings.REDIS_URL.optional(),
   SECRET_KEY: secretSetting.optional(),
   SERVICE_CREDENTIALS: serviceCredentialsSetting.optional(),
 });

@@ -10,6 +10,7 @@ import { stopAll } from '@latchkey/kit/process/lifecycle';
 import { createQueueProducer } from '@latchkey/kit/queue/producer';
 import { createChangePublisher } from '@latchkey/kit/redis/account-changes';
 import { createEventPublisher } from '@latchkey/kit/redis/live-events';
+import { redisUrls } from '@latchkey/kit/redis/redis-url';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { createSweeper } from '@latchkey/kit/sweeper/sweeper';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
@@ -40,14 +41,15 @@ export const SCHEMA = 'apps';
 /** Start rejects unless SECRET_KEY is the one that the stored keys were sealed with. */
 export function createAppsService(config: AppsConfig, overrides: AppsOverrides = {}) {
   const { logger = createLogger('apps', config.LOG_LEVEL), clock = () => new Date() } = overrides;
-  const { DATABASE_URL: databaseUrl, DATABASE_POOL_MAX: poolMax, REDIS_URL: redisUrl } = config;
+  const { DATABASE_URL: databaseUrl, DATABASE_POOL_MAX: poolMax } = config;
+  const { queues, events } = redisUrls(config);
   const database = createDatabase<AppsDatabase>({ url: databaseUrl, schema: SCHEMA, poolMax, logger });
   const { db, pool } = database;
   const onReady = () => relay.wake();
-  const producer = createQueueProducer({ url: redisUrl, name: 'latchkey-apps-relay', queues: QUEUES, logger, onReady });
-  const { publish, ...publisher } = createEventPublisher(redisUrl, logger, 'latchkey-apps-events', onReady);
+  const producer = createQueueProducer({ url: queues, name: 'latchkey-apps-relay', queues: QUEUES, logger, onReady });
+  const { publish, ...publisher } = createEventPublisher(events, logger, 'latchkey-apps-events', onReady);
   const relay = createRelay({ db, publish, producer, clock }, logger);
-  const changes = createChangePublisher(redisUrl, logger, 'latchkey-apps-changes');
+  const changes = createChangePublisher(events, logger, 'latchkey-apps-changes');
   publishChanges(db, changes.publish);
   const retentionSweep = createRetentionSweep(db, clock);
   const ctx: AppsContext = {

@@ -7,6 +7,7 @@ import { createDataService, type DataServiceParts } from '@latchkey/kit/database
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import type { RpcService } from '@latchkey/kit/process/run-service';
 import { createChangePublisher } from '@latchkey/kit/redis/account-changes';
+import { redisUrls } from '@latchkey/kit/redis/redis-url';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { createSweeper, type Sweep } from '@latchkey/kit/sweeper/sweeper';
@@ -43,7 +44,7 @@ export function createFilesService(
   const logger = deps.logger ?? createLogger('files', config.LOG_LEVEL);
   const { ctx, close } = openContext(config, deps.appsTransport, logger, deps.clock);
   const avatars = createAvatars(ctx, toQueue(config, deps.identityTransport), config.AVATAR_WORKER);
-  const changes = createChangePublisher(config.REDIS_URL, logger, 'latchkey-files-changes');
+  const changes = createChangePublisher(redisUrls(config).events, logger, 'latchkey-files-changes');
   publishChanges(ctx.db, changes.publish);
   const dataPath = createDataPath(ctx, avatars.receive);
   const service = createDataService({
@@ -95,19 +96,22 @@ export function createAvatarWorkerService(config: AvatarWorkerConfig, identityTr
   return { ...service, stopTimeoutMs: DECODE_MS + STOP_SLACK_MS };
 }
 
-const toQueue = ({ REDIS_URL: redisUrl }: AvatarWorkerConfig, identityTransport: Transport) => ({ redisUrl, identityTransport });
+const toQueue = (config: AvatarWorkerConfig, identityTransport: Transport) => ({
+  redisUrl: redisUrls(config).queues,
+  identityTransport,
+});
 
 function createSweepers(
   ctx: FilesContext,
   avatars: Avatars,
-  { REDIS_URL: redisUrl, AUDIT_RETENTION_DAYS: retentionDays }: FilesConfig,
+  config: FilesConfig,
   { appsTransport, identityTransport }: { readonly appsTransport: Transport; readonly identityTransport: Transport },
 ): DataServiceParts['background'] {
   const { pool, logger, limits } = ctx;
   const every = (intervalMs: number, sweeps: Record<string, Sweep>) => createSweeper({ intervalMs, logger, sweeps });
   // Alone, as a deletion wakes it, and so that nothing else delays it.
   const objects = every(limits.sweepIntervalMs, { objects: (signal) => sweepObjectDeletions(ctx, signal) });
-  const deletions = createDeletionFollower(ctx, { redisUrl, appsTransport }, objects.wake);
+  const deletions = createDeletionFollower(ctx, { redisUrl: redisUrls(config).queues, appsTransport }, objects.wake);
   const others = every(limits.sweepIntervalMs, {
     // First: after a start, nothing may serve the files of applications deleted meanwhile for long.
     deleted_applications: deletions.reconcile,
@@ -118,5 +122,11 @@ function createSweepers(
     tombstones: (signal) => purgeTombstones(ctx, signal),
   });
   const reconciler = every(RECONCILE_INTERVAL_MS, { unknown_objects: (signal) => reportUnknownObjects(ctx, signal) });
-  return [objects, others, reconciler, createAuditSweeper({ pool, retentionDays, logger }), deletions.worker];
+  return [
+    objects,
+    others,
+    reconciler,
+    createAuditSweeper({ pool, retentionDays: config.AUDIT_RETENTION_DAYS, logger }),
+    deletions.worker,
+  ];
 }

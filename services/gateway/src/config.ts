@@ -9,7 +9,7 @@ import {
   trustedProxiesSetting,
   urlSetting,
 } from '@latchkey/kit/config/settings';
-import { redisUrlSetting } from '@latchkey/kit/redis/redis-url';
+import { redisSettings } from '@latchkey/kit/redis/redis-url';
 import { serviceTlsSettings, serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';
 import { z } from 'zod';
 
@@ -20,7 +20,7 @@ const limit = (fallback: number) => integerSetting(1, LIMIT_MAX).default(fallbac
 const serviceSettings = z.object({
   HOST: z.string().optional(),
   PORT: portSetting.default(8080),
-  REDIS_URL: redisUrlSetting,
+  ...redisSettings,
   PUBLIC_URL: urlSetting('http:', 'https:').optional(),
   /** Target of redirects after OpenID Connect. Unset means that browsers get the envelope. */
   OIDC_RETURN_URL: urlSetting('http:', 'https:').optional(),

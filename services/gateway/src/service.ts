@@ -4,6 +4,7 @@ import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
 import { AccountChanges } from '@latchkey/kit/redis/account-changes';
 import { connectInBackground, createFailFastRedis, type Redis } from '@latchkey/kit/redis/redis';
+import { redisUrls } from '@latchkey/kit/redis/redis-url';
 import { checkServing } from '@latchkey/kit/rpc/client/peer-readiness';
 import { Authenticator } from './authentication/authenticator.ts';
 import { Cookies } from './authentication/cookies.ts';
@@ -35,8 +36,8 @@ export type GatewayService = ReturnType<typeof createGatewayService>;
 
 export function createGatewayService(config: GatewayConfig, deps: GatewayDependencies) {
   const logger = deps.logger ?? createLogger('gateway', config.LOG_LEVEL);
-  const redis = createFailFastRedis(config.REDIS_URL, logger, { name: 'latchkey-gateway' });
-  const changes = new AccountChanges(config.REDIS_URL, logger, 'latchkey-gateway-changes');
+  const redis = createFailFastRedis(redisUrls(config).limits, logger, { name: 'latchkey-gateway' });
+  const changes = new AccountChanges(redisUrls(config).events, logger, 'latchkey-gateway-changes');
   const checkDependencies = deps.checkReady ?? (() => checkServices(deps));
   let isStopping = false;
   const checkReady = async () => {

@@ -5,6 +5,7 @@ import { createDatabase } from '@latchkey/kit/database/database';
 import type { Logger } from '@latchkey/kit/log/logger';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
 import { connectInBackground, createFailFastRedis } from '@latchkey/kit/redis/redis';
+import { redisUrls } from '@latchkey/kit/redis/redis-url';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { createPasswords, type PasswordCall, type Passwords } from './account/password.ts';
 import { createCredentialFailureLog } from './audit/credential-failures.ts';
@@ -37,7 +38,7 @@ export function openContext(config: IdentityConfig, logger: Logger, deps: Contex
   const { clock = () => new Date(), wait, oidcTimeoutMs } = deps;
   const { DATABASE_URL: url, DATABASE_POOL_MAX: poolMax, SECRET_KEY } = config;
   const database = createDatabase<IdentityDatabase>({ url, schema: SCHEMA, poolMax, logger });
-  const redis = createFailFastRedis(config.REDIS_URL, logger, { name: 'latchkey-identity' });
+  const redis = createFailFastRedis(redisUrls(config).limits, logger, { name: 'latchkey-identity' });
   const internalHosts = new Set(config.TRUSTED_ISSUER_INTERNAL_HOSTS);
   const ctx = {
     db: database.db,

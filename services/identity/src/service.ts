@@ -5,6 +5,7 @@ import { createAuditSweeper } from '@latchkey/audit/sweeper';
 import { createDataService } from '@latchkey/kit/database/data-service';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import { createChangePublisher } from '@latchkey/kit/redis/account-changes';
+import { redisUrls } from '@latchkey/kit/redis/redis-url';
 import { createSweeper } from '@latchkey/kit/sweeper/sweeper';
 import { createFindOwnedApplications } from './api-key/owned-applications.client.ts';
 import { createDeletionFollower } from './api-key/restriction.ts';
@@ -35,9 +36,9 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
   const { appsTransport, logger = createLogger('identity', config.LOG_LEVEL) } = deps;
   const { ctx, connect, close } = openContext(config, logger, deps);
   const { pool } = ctx;
-  const changes = createChangePublisher(config.REDIS_URL, logger, 'latchkey-identity-changes');
+  const changes = createChangePublisher(redisUrls(config).events, logger, 'latchkey-identity-changes');
   publishChanges(ctx.db, changes.publish);
-  const deletions = createDeletionFollower(ctx, { redisUrl: config.REDIS_URL, appsTransport });
+  const deletions = createDeletionFollower(ctx, { redisUrl: redisUrls(config).queues, appsTransport });
   const deleteApplications = createDeleteApplications(appsTransport);
   const mails = openMailQueue(config, ctx);
   const sweeper = createSweeper({
@@ -74,10 +75,8 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
   return { name: 'identity' as const, ...service };
 }
 
-function openMailQueue(
-  { SMTP_URL, MAIL_FROM, REDIS_URL: redisUrl, PUBLIC_URL: publicUrl }: IdentityConfig,
-  ctx: IdentityContext,
-) {
+function openMailQueue(config: IdentityConfig, ctx: IdentityContext) {
+  const { SMTP_URL, MAIL_FROM, PUBLIC_URL: publicUrl } = config;
   if (SMTP_URL === undefined || MAIL_FROM === undefined) return undefined;
-  return createMailQueue(ctx, { redisUrl, publicUrl, send: createSmtp(SMTP_URL, MAIL_FROM) });
+  return createMailQueue(ctx, { redisUrl: redisUrls(config).queues, publicUrl, send: createSmtp(SMTP_URL, MAIL_FROM) });
 }

@@ -8,7 +8,7 @@ import {
   trustedProxiesSetting,
   urlSetting,
 } from '@latchkey/kit/config/settings';
-import { redisUrlSetting } from '@latchkey/kit/redis/redis-url';
+import { redisSettings } from '@latchkey/kit/redis/redis-url';
 import { serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';
 import { z } from 'zod';
 
@@ -16,7 +16,7 @@ const serviceSettings = z.object({
   REALTIME_HOST: z.string().optional(),
   PUBLIC_REALTIME_URL: urlSetting('ws:', 'wss:').optional(),
   REALTIME_PORT: portSetting.default(8081),
-  REDIS_URL: redisUrlSetting,
+  ...redisSettings,
   TRUSTED_PROXIES: trustedProxiesSetting,
   /** Sockets of one process, those that are being opened included. Each takes about 25 KiB. */
   SOCKETS_MAX: integerSetting(1, 1_000_000).default(20_000),

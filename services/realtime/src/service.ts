@@ -5,6 +5,7 @@ import type { Transport } from '@connectrpc/connect';
 import { trustProxies } from '@latchkey/kit/http/client-ip';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
+import { redisUrls } from '@latchkey/kit/redis/redis-url';
 import { checkServing } from '@latchkey/kit/rpc/client/peer-readiness';
 import { createSweeper } from '@latchkey/kit/sweeper/sweeper';
 import type { RealtimeConfig } from './config.ts';
@@ -44,7 +45,7 @@ export function createRealtimeService(
   const limits = { ...DEFAULTS, ...deps.overrides };
   const apps = createAppsClient(appsTransport);
   const fanOut = createFanOut({
-    redisUrl: config.REDIS_URL,
+    redisUrl: redisUrls(config).events,
     logger,
     onPublished: (applicationId, text) => hubs.receive(applicationId, text),
     // Retried when the connection is ready again; until then reconciliation finds events.

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { databaseUrlSetting } from '../database/database-url.ts';
-import { redisUrlSetting } from '../redis/redis-url.ts';
+import { type RedisConfig, redisSettings } from '../redis/redis-url.ts';
 import { checkServiceTls, serviceTlsSettings } from '../tls/tls-settings.ts';
 import {
   integerSetting,
@@ -16,7 +16,7 @@ import {
 export const dataServiceSettings = {
   DATABASE_URL: databaseUrlSetting,
   DATABASE_POOL_MAX: integerSetting(1, 1_000).default(10),
-  REDIS_URL: redisUrlSetting,
+  ...redisSettings,
   SECRET_KEY: secretSetting,
   LOG_LEVEL: logLevelSetting.default('info'),
 };
@@ -54,10 +54,7 @@ export function readProcessConfig<T extends z.ZodObject, C = z.output<T>>(
 
 type SettingsOf<T extends z.core.$ZodLooseShape> = z.output<z.ZodObject<T>>;
 
-export type SharedConfig = SettingsOf<typeof serviceTlsSettings> & {
-  readonly DATABASE_URL?: string;
-  readonly REDIS_URL?: string;
-};
+export type SharedConfig = SettingsOf<typeof serviceTlsSettings> & Partial<RedisConfig> & { readonly DATABASE_URL?: string };
 
 export type ProcessConfig = SharedConfig &
   SettingsOf<ReturnType<typeof processSettingsWithoutDatabase>> & { readonly MIGRATE_ON_START?: 'true' | 'false' };

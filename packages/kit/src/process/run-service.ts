@@ -5,6 +5,7 @@ import { waitForDatabase } from '../database/database-wait.ts';
 import { cachedReadiness, type ReadinessCheck } from '../http/cached-readiness.ts';
 import type { Logger } from '../log/logger.ts';
 import { checkRedisAccess } from '../redis/redis.ts';
+import { givenRedisUrls } from '../redis/redis-url.ts';
 import { DEADLINES_MS } from '../rpc/deadlines.ts';
 import type { RpcRoute } from '../rpc/route.ts';
 import type { HttpRoute } from '../rpc/server/http-route.ts';
@@ -103,8 +104,8 @@ export async function runWithoutRpc<C extends SharedConfig>(
   const start = async () => {
     await telemetry.listen(service.checkReady);
     tls?.watch(logger);
-    const { DATABASE_URL, REDIS_URL } = config;
-    if (REDIS_URL) await checkRedisAccess(REDIS_URL);
+    const { DATABASE_URL } = config;
+    for (const [setting, url] of givenRedisUrls(config)) await checkRedisAccess(url, setting);
     if (DATABASE_URL) await waitForDatabase(DATABASE_URL, { logger, signal: stopping.signal });
     if (stopping.signal.aborted) return;
     await service.migrate?.();

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { parseRedisUrl, redisHosts, redisUrlSetting } from './redis-url.ts';
+import { parseClusterUrl, parseRedisUrl, redisHosts, redisSettings, redisUrlSetting } from './redis-url.ts';
 
 it('reads the sentinels, the primary, and the users and TLS of both', () => {
   const url = 'rediss+sentinel://app:p%40ss@one,[::1]:5000/my%20primary/2?sentinel_username=watch&sentinel_password=w%26rd';
@@ -16,6 +16,22 @@ it('reads the sentinels, the primary, and the users and TLS of both', () => {
   expect(parseRedisUrl(`${url}&sentinel_tls=false`)).not.toHaveProperty('sentinelTLS');
   expect(parseRedisUrl('redis+sentinel://one/name')).not.toHaveProperty('tls');
   expect(redisHosts(url)).toBe('one,[::1]:5000');
+});
+
+it('reads the nodes of a cluster, which only limits may use', () => {
+  const url = 'rediss+cluster://app:p%40ss@one,[::1]:5000';
+  expect(parseClusterUrl(url)).toEqual({
+    nodes: [
+      { host: 'one', port: 6_379 },
+      { host: '::1', port: 5_000 },
+    ],
+    redisOptions: { username: 'app', password: 'p@ss', tls: {} },
+  });
+  expect(redisHosts(url)).toBe('one,[::1]:5000');
+  const { REDIS_LIMITS_URL, ...others } = redisSettings;
+  expect(REDIS_LIMITS_URL.safeParse(url).success).toBe(true);
+  for (const setting of Object.values(others)) expect(setting.safeParse(url).success).toBe(false);
+  expect(REDIS_LIMITS_URL.safeParse('redis+cluster://:%zz@one').success).toBe(false);
 });
 
 it.each([

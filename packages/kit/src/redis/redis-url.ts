@@ -3,6 +3,7 @@ import { z } from 'zod';
 
 const SENTINEL = /^(rediss?)\+sentinel:\/\/(?:([^/?#]*)@)?([^/?#@,]+(?:,[^/?#@,]+)*)\/([^/?#]+)(?:\/(\d+))?(?:\?(.*))?$/s;
 const SENTINEL_PORT = 26_379;
+const CLUSTER = /^(rediss?)\+cluster:\/\/(?:([^/?#]*)@)?([^/?#@,]+(?:,[^/?#@,]+)*)\/?$/s;
 
 /**
  * The connection that a Redis URL describes. A URL of sentinels names the primary that they watch:
@@ -36,8 +37,32 @@ export function parseRedisUrl(text: string): Omit<RedisOptions, 'replyMapping'> 
   };
 }
 
+/** Nodes and users of `redis+cluster://user:password@first:6379,second:6379`, or with TLS of `rediss+cluster`. */
+export function parseClusterUrl(text: string) {
+  const [, scheme, user = '', hosts] = CLUSTER.exec(text) ?? [];
+  if (scheme === undefined) return undefined;
+  const nodes = `${hosts}`.split(',').map((host) => new URL(`${scheme}://${host}`));
+  const { username, password } = new URL(`redis://${user}@x`);
+  return {
+    nodes: nodes.map(({ hostname, port }) => ({ host: hostname.replace(/[[\]]/g, ''), port: Number(port || 6379) })),
+    redisOptions: {
+      ...(username && { username: decodeURIComponent(username) }),
+      ...(password && { password: decodeURIComponent(password) }),
+      ...(scheme === 'rediss' && { tls: {} }),
+    },
+  };
+}
+
 /** Hosts and ports of a Redis URL, for messages: without user and password. */
-export const redisHosts = (text: string): string => SENTINEL.exec(text)?.[3] ?? new URL(text).host;
+export const redisHosts = (text: string): string => (SENTINEL.exec(text) ?? CLUSTER.exec(text))?.[3] ?? new URL(text).host;
+
+function isClusterUrl(text: string): boolean {
+  try {
+    return parseClusterUrl(text) !== undefined;
+  } catch {
+    return false;
+  }
+}
 
 function isRedisUrl(text: string): boolean {
   if (!SENTINEL.test(text)) return URL.canParse(text) && ['redis:', 'rediss:'].includes(new URL(text).protocol);
@@ -51,3 +76,29 @@ function isRedisUrl(text: string): boolean {
 export const redisUrlSetting = z
   .string()
   .refine(isRedisUrl, 'must be a URL that starts with redis:// or rediss://, or redis+sentinel:// with the name of a primary');
+
+/** A Redis for everything, and others for limits, queues and events. */
+export const redisSettings = {
+  REDIS_URL: redisUrlSetting,
+  REDIS_LIMITS_URL: z
+    .string()
+    .refine((text) => isRedisUrl(text) || isClusterUrl(text), 'must be as REDIS_URL, or start with redis+cluster://')
+    .optional(),
+  REDIS_QUEUES_URL: redisUrlSetting.optional(),
+  REDIS_EVENTS_URL: redisUrlSetting.optional(),
+};
+
+export type RedisConfig = z.output<z.ZodObject<typeof redisSettings>>;
+
+/** Redis URLs by use. Limits include the epochs of credentials. Events are only broadcast. */
+export function redisUrls({ REDIS_URL: common, REDIS_LIMITS_URL, REDIS_QUEUES_URL, REDIS_EVENTS_URL }: RedisConfig) {
+  return { limits: REDIS_LIMITS_URL ?? common, queues: REDIS_QUEUES_URL ?? common, events: REDIS_EVENTS_URL ?? common };
+}
+
+/** The names and values of the Redis settings that are set. */
+export function givenRedisUrls(
+  config: { readonly [K in keyof RedisConfig]?: string | undefined },
+): Array<readonly [setting: string, url: string]> {
+  const names = Object.keys(redisSettings) as Array<keyof RedisConfig>;
+  return names.flatMap((name) => (config[name] === undefined ? [] : [[name, config[name]] as const]));
+}

@@ -47,7 +47,7 @@ describe('a fail-fast connection', () => {
       attempts += 1;
     });
     await eventually(() => attempts > 2);
-    expect(messages()).toEqual(['redis rejects the user or the password of REDIS_URL']);
+    expect(messages()).toEqual(['redis rejects the user or the password of its URL']);
   });
 
   it('rejects commands within a second while Redis is frozen, and works again afterwards', async () => {
@@ -98,7 +98,7 @@ describe('the check of access', () => {
 
   it('passes while Redis is down, silent or loading', async () => {
     const urls = [`redis://127.0.0.1:${await findFreePort()}`, await saying(''), await saying('-LOADING the dataset\r\n')];
-    await Promise.all(urls.map(checkRedisAccess));
+    await Promise.all(urls.map((url) => checkRedisAccess(url)));
   });
 });
 

@@ -1,7 +1,7 @@
-import { Redis, type RedisOptions } from 'ioredis';
+import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import type { Logger } from '../log/logger.ts';
 import { Gauge } from '../telemetry/metrics.ts';
-import { parseRedisUrl, redisHosts } from './redis-url.ts';
+import { parseClusterUrl, parseRedisUrl, redisHosts } from './redis-url.ts';
 
 export { Redis } from 'ioredis';
 
@@ -13,12 +13,26 @@ const PING_INTERVAL_MS = 5_000;
 /** Options without those that the URL of sentinels sets. */
 type SafeOptions = Omit<RedisOptions, 'name' | 'replyMapping'>;
 
-/** A connection to the Redis of a URL, or to the primary of its sentinels. */
+/** A connection to the Redis of a URL, to the primary of its sentinels, or to its cluster. */
 export function createRedis(url: string, options: SafeOptions): Redis {
+  const cluster = parseClusterUrl(url);
+  if (cluster) return createCluster(cluster, options);
   // A primary that became a replica rejects writes: the next connection finds the new one.
   const common = { ...options, reconnectOnError: ({ message }: Error) => message.startsWith('READONLY ') };
   const sentinels = parseRedisUrl(url);
   return sentinels ? new Redis({ ...common, ...sentinels }) : new Redis(url, common);
+}
+
+/** Each of its commands has keys of one slot. Commands of a turn to one node are sent together. */
+function createCluster({ nodes, redisOptions }: NonNullable<ReturnType<typeof parseClusterUrl>>, options: SafeOptions): Redis {
+  const { lazyConnect = false, enableOfflineQueue = true, retryStrategy, ...others } = options;
+  const cluster = new Cluster(nodes, {
+    ...{ lazyConnect, enableOfflineQueue, enableAutoPipelining: true, maxRedirections: 3 },
+    ...(retryStrategy && { clusterRetryStrategy: (attempt) => retryStrategy(attempt) ?? null }),
+    redisOptions: { ...others, ...redisOptions },
+  });
+  // It has every command, its status and its events.
+  return cluster as Redis & Cluster;
 }
 
 /**
@@ -42,7 +56,7 @@ export function createFailFastRedis(
     ...(name && { connectionName: name }),
     ...others,
   });
-  createOutageLog(logger).watch(redis);
+  createOutageLog(logger).watch(redis, name);
   return redis;
 }
 
@@ -111,7 +125,7 @@ const connections = new Gauge({
 });
 
 const UNREACHABLE = 'redis is unreachable';
-const REJECTED = 'redis rejects the user or the password of REDIS_URL';
+const REJECTED = 'redis rejects the user or the password of its URL';
 
 const REJECTION = /^(WRONGPASS|NOAUTH|NOPERM) /;
 
@@ -120,14 +134,13 @@ function createOutageLog(logger: Logger) {
   const watched: Redis[] = [];
   let down: string | undefined;
   return {
-    watch(redis: Redis): Redis {
+    watch(redis: Redis, connection = redis.options.connectionName ?? 'other'): Redis {
       watched.push(redis);
-      const { connectionName: connection = 'other' } = redis.options;
       const unwatch = connections.watch(() => {
         const isUp = redis.status === 'ready';
         return [
-          [Number(isUp), `${connection}`, 'up'],
-          [Number(!isUp), `${connection}`, 'down'],
+          [Number(isUp), connection, 'up'],
+          [Number(!isUp), connection, 'down'],
         ];
       });
       // A connection that is closed for good is not an outage.
@@ -159,15 +172,14 @@ const ACCESS_MS_MAX = 2_000;
 /** Servers that respond to a ping but not to what services send, by the mode of HELLO. */
 const UNUSABLE: Readonly<Record<string, string>> = {
   sentinel: 'leads to a Redis Sentinel: use redis+sentinel://host:26379/name',
-  cluster: 'leads to a node of a Redis Cluster: use a single Redis, or one with Sentinel',
+  cluster: 'leads to a node of a Redis Cluster, which only REDIS_LIMITS_URL (as redis+cluster://) and REDIS_EVENTS_URL may name',
 };
 
 /**
  * Checks a Redis URL at start: throws where Redis rejects the user or the password, and for a node
- * that can't be used alone. A Redis that is down passes: the service runs without it until it
- * returns.
+ * that can't be used so. A Redis that is down passes: the service runs without it until it returns.
  */
-export async function checkRedisAccess(url: string): Promise<void> {
+export async function checkRedisAccess(url: string, setting = 'REDIS_URL'): Promise<void> {
   const redis = createRedis(url, {
     lazyConnect: true,
     connectTimeout: ACCESS_MS_MAX,
@@ -180,15 +192,19 @@ export async function checkRedisAccess(url: string): Promise<void> {
   });
   let rejection: string | undefined;
   const onError = ({ message }: Error) => {
-    if (REJECTION.test(message)) rejection ??= `${REJECTED}, at ${redisHosts(url)}: ${message}`;
+    if (REJECTION.test(message))
+      rejection ??= `redis rejects the user or the password of ${setting}, at ${redisHosts(url)}: ${message}`;
   };
   redis.on('error', onError);
   const check = async () => {
     await redis.connect();
     await redis.ping();
     const greeting = [await redis.call('HELLO').catch(() => [])].flat();
-    const unusable = UNUSABLE[`${greeting[greeting.indexOf('mode') + 1]}`];
-    if (unusable) rejection = `REDIS_URL, at ${redisHosts(url)}, ${unusable}`;
+    const mode = `${greeting[greeting.indexOf('mode') + 1]}`;
+    // Every node of a cluster broadcasts.
+    const isBroadcast = mode === 'cluster' && setting === 'REDIS_EVENTS_URL';
+    const unusable = redis.isCluster || isBroadcast ? undefined : UNUSABLE[mode];
+    if (unusable) rejection = `${setting}, at ${redisHosts(url)}, ${unusable}`;
   };
   await check().catch(onError);
   redis.disconnect();

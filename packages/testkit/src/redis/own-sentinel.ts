@@ -1,14 +1,9 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { findRedis, redisEnv } from '@latchkey/embedded/redis/redis-program';
 import { Redis } from 'ioredis';
 import { expect, onTestFinished } from 'vitest';
 import { eventually } from '../eventually.ts';
 import { findFreePort } from '../network/free-port.ts';
-import { REDIS_CACHE_DIR, startOwnRedis } from './own-redis.ts';
+import { startOwnRedis } from './own-redis.ts';
+import { runRedis } from './run-redis.ts';
 
 /** A primary, its replica, and a Sentinel with a password that watches them. */
 export async function startOwnSentinel() {
@@ -35,19 +30,7 @@ sentinel auth-pass latchkey ${password}
 sentinel down-after-milliseconds latchkey 500
 sentinel failover-timeout latchkey 2000
 `;
-  const dir = await mkdtemp(join(tmpdir(), 'latchkey-sentinel-'));
-  await writeFile(join(dir, 'sentinel.conf'), config);
-  const program = await findRedis(REDIS_CACHE_DIR);
-  const sentinel = spawn(program.command, ['sentinel.conf', '--sentinel'], {
-    ...{ cwd: dir, env: redisEnv(program), stdio: 'ignore' },
-    ...(program.argv0 !== undefined && { argv0: program.argv0 }),
-  });
-  const exited = once(sentinel, 'exit');
-  onTestFinished(async () => {
-    sentinel.kill();
-    await exited;
-    await rm(dir, { recursive: true });
-  });
+  await runRedis(config, '--sentinel');
   const address = `127.0.0.1:${sentinelPort}`;
   const watching = new Redis(`redis://:watchword@${address}`, { enableReadyCheck: false });
   watching.on('error', () => undefined);

@@ -1,7 +1,8 @@
 import { createLogger } from '@latchkey/kit/log/logger';
-import { createFailFastRedis, type Redis } from '@latchkey/kit/redis/redis';
+import { checkRedisAccess, createFailFastRedis, type Redis } from '@latchkey/kit/redis/redis';
 import { eventually } from '@latchkey/testkit/eventually';
 import { startTcpProxy, type TcpProxy } from '@latchkey/testkit/network/tcp-proxy';
+import { startOwnCluster } from '@latchkey/testkit/redis/own-cluster';
 import { testRedis } from '@latchkey/testkit/redis/redis';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type Count, RateLimiter } from './rate-limiter.ts';
@@ -43,6 +44,30 @@ afterAll(async () => {
   for (const redis of connections) redis.disconnect();
   await proxy.close();
 });
+
+it('a limit in a Redis Cluster is exact, and recalls a principal of the current epoch alone', async () => {
+  const { url, node } = await startOwnCluster();
+  await checkRedisAccess(url, 'REDIS_LIMITS_URL');
+  await checkRedisAccess(node, 'REDIS_EVENTS_URL');
+  for (const setting of ['REDIS_URL', 'REDIS_QUEUES_URL'])
+    await expect(checkRedisAccess(node, setting)).rejects.toThrow(`${setting}, at `);
+  const redis = await connectTo(url);
+  const limiter = new RateLimiter(redis, silent);
+  const [subjectOfIp, epochKey] = [ofIp(), subject()];
+  await redis.set(epochKey, 'now');
+  const recall = (epoch: string, count = ofPrincipal()) => limiter.hitAndRecall(ofIp(), epochKey, epoch, count);
+  expect((await recall('before')).length).toBe(1);
+  expect((await recall('now'))[1]).toMatchObject({ allowed: true, remaining: 1 });
+  const principal = ofPrincipal();
+  const states = await Promise.all(Array.from({ length: 20 }, () => recall('now', principal)));
+  expect(states.filter(([, state]) => state?.allowed)).toHaveLength(PRINCIPAL.max);
+  const hits = await Promise.all(
+    Array.from({ length: 20 }, () => limiter.hitAndRecall(subjectOfIp, epochKey, 'now', ofPrincipal())),
+  );
+  expect(hits.filter(([state, counted]) => state.allowed && counted)).toHaveLength(LIMIT.max);
+  expect(hits.filter(([state, counted]) => !state.allowed && counted)).toEqual([]);
+  await limiter.refund(principal);
+}, 30_000);
 
 describe('a limit in Redis', () => {
   it('allows as many events as its maximum, and reports how many are left', async () => {

@@ -101,6 +101,7 @@ export class RateLimiter {
     epoch: string,
     principal: Count,
   ): Promise<readonly [LimitState, LimitState?]> {
+    if (this.#redis.isCluster) return this.#hitAndRecallByKey(first, epochKey, epoch, principal);
     const batch = this.#openBatch();
     batch.keys.push(keyOf(first), epochKey, keyOf(principal));
     batch.args.push(first.limit.windowMs, first.limit.max, epoch, principal.limit.windowMs);
@@ -112,6 +113,12 @@ export class RateLimiter {
     const [count = 0, resetMs = 0, recalled = -1, recalledResetMs = 0] = results.slice(start, start + RESULTS_OF_REQUEST);
     const state = toLimitState(first.limit, count, resetMs);
     return recalled < 0 ? [state] : [state, toLimitState(principal.limit, recalled, recalledResetMs)];
+  }
+
+  /** In a cluster the keys are on different nodes, so that no script has all of them. */
+  async #hitAndRecallByKey(...[first, epochKey, epoch, principal]: Parameters<RateLimiter['hitAndRecall']>) {
+    const [state, current] = await Promise.all([this.hit(first), this.#ask((redis) => redis.get(epochKey))]);
+    return state.allowed && current === epoch ? ([state, await this.hit(principal)] as const) : ([state] as const);
   }
 
   async hit(count: Count): Promise<LimitState> {

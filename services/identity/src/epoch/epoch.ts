@@ -21,7 +21,13 @@ return redis.call('GET', KEYS[1])`;
  * credential authenticates. A gateway may reuse it only while the key holds the value that was read
  * before it: deleting the key invalidates the principal at every gateway. Neither function rejects.
  */
-export function createEpochs(redis: Pick<Redis, 'eval' | 'del'>, logger: Logger, wait: (ms: number) => Promise<unknown> = delay) {
+export function createEpochs(
+  redis: Pick<Redis, 'eval' | 'del' | 'isCluster'>,
+  logger: Logger,
+  wait: (ms: number) => Promise<unknown> = delay,
+) {
+  // In a cluster, keys are on different nodes.
+  const remove = (keys: string[]) => (redis.isCluster ? Promise.all(keys.map((key) => redis.del(key))) : redis.del(keys));
   return {
     /**
      * Reads or creates the epoch. Must precede reading what it protects.
@@ -43,7 +49,7 @@ export function createEpochs(redis: Pick<Redis, 'eval' | 'del'>, logger: Logger,
      */
     async end(...keys: string[]): Promise<void> {
       try {
-        for (let i = 0; i < keys.length; i += BATCH_MAX) await redis.del(keys.slice(i, i + BATCH_MAX));
+        for (let i = 0; i < keys.length; i += BATCH_MAX) await remove(keys.slice(i, i + BATCH_MAX));
       } catch (err) {
         logger.warn({ err, waitMs: PRINCIPAL_AGE_MS_MAX }, 'epoch not ended, waiting until cached principals expire');
         await wait(PRINCIPAL_AGE_MS_MAX);
