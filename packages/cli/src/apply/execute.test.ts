@@ -3,77 +3,58 @@ import { readFileSync } from 'node:fs';
 import type { Latchkey } from '@latchkey/client';
 import { expect, it } from 'vitest';
 import { createRateLimitRetry } from '../program/rate-limit-retry.ts';
-import { replaceFile } from '../upload/replace-file.ts';
 import { executePlan } from './execute.ts';
-import { planChanges } from './plan.ts';
+import { type Plan, planChanges } from './plan.ts';
+import type { StoredFile } from './state.ts';
 
 const PATH = import.meta.filename;
 const sha256Of = (content: string | Buffer) => createHash('sha256').update(content).digest('hex');
 
-/** A client whose uploads fail, or store these bytes, and its files: `<id> <name>`. */
-function createClient(uploaded: string | Buffer | undefined) {
-  const files = new Map([['old', 'a.zip']]);
-  const states: string[] = [];
-  const record = () => states.push([...files].map((file) => file.join(' ')).join(', '));
+/** A client that stores these bytes, and its calls. */
+function createClient(uploaded: string | Buffer) {
+  const calls: string[] = [];
   const client = {
     files: {
-      upload: async (_application: string, _path: string, { name }: { name: string }) => {
-        if (uploaded === undefined) throw new Error('the connection was lost');
-        files.set('new', name);
-        record();
+      async upload(_application: string, _path: string, { name, replace }: { name: string; replace: boolean }) {
+        calls.push(`${replace ? 'replace' : 'create'} ${name}`);
         return { id: 'new', checksum: sha256Of(uploaded) };
       },
-      delete: async (_application: string, id: string) => {
-        files.delete(id);
-        record();
-      },
-      rename: async (_application: string, id: string, name: string) => {
-        files.set(id, name);
-        record();
-      },
+      delete: async (_application: string, id: string) => void calls.push(`delete ${id}`),
     },
   };
-  return { client: client as unknown as Latchkey, states };
+  return { client: client as unknown as Latchkey, calls };
 }
 
 const content = readFileSync(PATH);
 const source = { path: PATH, declaredPath: 'dist/a.zip', byteSize: content.byteLength };
 const old = { id: 'old', name: 'a.zip', sha256: sha256Of('old') };
 const settings = {} as never;
-const plan = planChanges(
-  [{ name: 'Ada', settings: {}, files: [{ name: 'a.zip', sha256: sha256Of(content), source }] }],
-  [{ id: 'application', name: 'Ada', settings, levels: [], files: [old] }],
-  false,
-);
+const plan = (sha256: string, ...files: StoredFile[]) =>
+  planChanges(
+    [{ name: 'Ada', settings: {}, files: [{ name: 'a.zip', sha256, source }] }],
+    [{ id: 'application', name: 'Ada', settings, levels: [], files }],
+    false,
+  );
 
-const apply = (client: Latchkey) =>
-  executePlan(client, plan, {
+const apply = (client: Latchkey, planned: Plan) =>
+  executePlan(client, planned, {
     retryRateLimited: createRateLimitRetry(() => {}),
     etags: new Map(),
     onDone: () => {},
     startUpload: () => ({ update: () => {}, wait: () => {}, end: () => {} }),
   });
 
-const former = { id: 'old', displayName: 'a.zip' } as Parameters<typeof replaceFile>[2]['former'];
-
-it.each([
-  ['apply', apply],
-  ['files upload --replace', (client: Latchkey) => replaceFile(client, 'application', { path: PATH, former, options: {} })],
-])('%s: the old file stays until its replacement is stored', async (_command, replace) => {
-  const { client, states } = createClient(content);
-  await replace(client);
-  expect(states).toEqual([
-    expect.stringMatching(/^old a\.zip, new (apply|new)-\w+$/),
-    expect.stringMatching(/^new /),
-    'new a.zip',
-  ]);
-  const failing = createClient(undefined);
-  await expect(replace(failing.client)).rejects.toThrow('the connection was lost');
-  expect(failing.states).toEqual([]);
+it('a file is replaced by one call', async () => {
+  const { client, calls } = createClient(content);
+  await apply(client, plan(sha256Of(content), old));
+  expect(calls).toEqual(['replace a.zip']);
 });
 
-it('a file that was changed since the plan does not replace the old one', async () => {
-  const { client, states } = createClient('changed');
-  await expect(apply(client)).rejects.toThrow('dist/a.zip was changed since the plan was made. Run the command again.');
-  expect(states).toEqual([expect.stringMatching(/^old a\.zip, new apply-/), 'old a.zip']);
+it('a file that was changed since the plan replaces nothing, and is not left as a new one', async () => {
+  const problem = 'dist/a.zip was changed since the plan was made. Run the command again.';
+  const { client, calls } = createClient(content);
+  await expect(apply(client, plan(sha256Of('planned'), old))).rejects.toThrow(problem);
+  expect(calls).toEqual([]);
+  await expect(apply(client, plan(sha256Of('planned')))).rejects.toThrow(problem);
+  expect(calls).toEqual(['create a.zip', 'delete new']);
 });

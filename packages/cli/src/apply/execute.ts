@@ -1,9 +1,10 @@
 import type { ApplicationChanges, Latchkey, UploadProgress as UploadProgressFacts } from '@latchkey/client';
 import { CliError } from '../program/errors.ts';
 import { createRateLimitRetry, type RateLimitRetry } from '../program/rate-limit-retry.ts';
+import { hashFile } from '../upload/hash-file.ts';
 import type { UploadProgress } from '../upload/upload-progress.ts';
 import { type ApplicationChange, changesItself, type Plan, type SettingChange } from './plan.ts';
-import { type FileChange, stagingName } from './plan-files.ts';
+import type { FileChange } from './plan-files.ts';
 import type { Etags } from './read-state.ts';
 
 type Progress = Pick<UploadProgress, 'update' | 'wait' | 'end'>;
@@ -69,17 +70,11 @@ async function executeChange(client: Latchkey, change: ApplicationChange, option
 }
 
 async function executeFile(client: Latchkey, applicationId: string, file: FileChange, options: ExecuteOptions): Promise<void> {
-  const { retryRateLimited, startUpload } = options;
-  const { action, name, id, sha256 = '', stagedId } = file;
-  if (action === 'delete') return retryRateLimited(() => client.files.delete(applicationId, id ?? ''));
-  const progress = startUpload(name);
+  const { action, name, id } = file;
+  if (action === 'delete') return options.retryRateLimited(() => client.files.delete(applicationId, id ?? ''));
+  const progress = options.startUpload(name);
   try {
-    // A new file needs no other name while it is uploaded.
-    const isStaged = action === 'replace' || stagedId !== undefined;
-    const as = isStaged ? stagingName(sha256) : name;
-    const newId = stagedId ?? (await upload(client, applicationId, { file, as, progress }));
-    if (id !== undefined) await retryRateLimited(() => client.files.delete(applicationId, id));
-    if (isStaged) await retryRateLimited(() => client.files.rename(applicationId, newId, name));
+    await upload(client, applicationId, file, progress);
     progress.end(action === 'replace' ? 'replaced' : 'uploaded');
   } catch (err) {
     progress.end('failed');
@@ -87,19 +82,17 @@ async function executeFile(client: Latchkey, applicationId: string, file: FileCh
   }
 }
 
-interface Upload {
-  readonly file: FileChange;
-  readonly as: string;
-  readonly progress: Progress;
-}
-
-/** @returns the id of the file */
-async function upload(client: Latchkey, applicationId: string, { file, as, progress }: Upload): Promise<string> {
-  const { path = '', declaredPath = '', byteSize = 0 } = file.source ?? {};
+/** Uploads a file as it was planned. One that was changed since then replaces nothing. */
+async function upload(client: Latchkey, applicationId: string, file: FileChange, progress: Progress): Promise<void> {
+  const { action, name, sha256, source } = file;
+  const { path = '', declaredPath = '', byteSize = 0 } = source ?? {};
   const retryRateLimited = createRateLimitRetry((line) => progress.wait(line));
   const onProgress = ({ sentBytes }: UploadProgressFacts) => progress.update(sentBytes, byteSize);
-  const stored = await retryRateLimited(() => client.files.upload(applicationId, path, { name: as, onProgress }));
-  if (stored.checksum === file.sha256) return stored.id;
-  await retryRateLimited(() => client.files.delete(applicationId, stored.id));
-  throw new CliError('failed', `${declaredPath} was changed since the plan was made. Run the command again.`);
+  const replace = action === 'replace';
+  const changed = () => new CliError('failed', `${declaredPath} was changed since the plan was made. Run the command again.`);
+  if (replace && (await hashFile(path)) !== sha256) throw changed();
+  const stored = await retryRateLimited(() => client.files.upload(applicationId, path, { name, replace, onProgress }));
+  if (stored.checksum === sha256) return;
+  if (!replace) await retryRateLimited(() => client.files.delete(applicationId, stored.id));
+  throw changed();
 }

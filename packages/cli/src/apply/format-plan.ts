@@ -52,10 +52,9 @@ function describeChange({ action, settings, levels, channels = [] }: Application
   return parts.join(', ');
 }
 
-function describeFile({ action, source, stagedId }: FileChange): string {
-  if (action === 'delete') return '';
-  const size =
-    stagedId !== undefined || !source ? 'uploaded already' : `${formatBytes(source.byteSize)} from ${source.declaredPath}`;
+function describeFile({ action, source }: FileChange): string {
+  if (!source) return '';
+  const size = `${formatBytes(source.byteSize)} from ${source.declaredPath}`;
   return action === 'replace' ? `${size}, replaces other content` : size;
 }
 

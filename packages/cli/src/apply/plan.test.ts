@@ -2,7 +2,6 @@ import type { Release } from '@latchkey/client';
 import { describe, expect, it } from 'vitest';
 import { describeCount, describeUndeclared, formatPlan } from './format-plan.ts';
 import { planChanges } from './plan.ts';
-import { stagingName } from './plan-files.ts';
 import type { CurrentApplication, StoredFile, WantedApplication, WantedFile } from './state.ts';
 
 const OLD = 'a'.repeat(64);
@@ -129,28 +128,6 @@ describe('an application is found', () => {
     [wanted('Other name', { id: 'one' }), "Other name: the application one is called Twin app, and can't be renamed."],
   ])('or the declaration is rejected: %o', (declared, problem) => {
     expect(() => planChanges([declared], twins, false)).toThrow(problem);
-  });
-});
-
-describe('after an interrupted replacement', () => {
-  const declared = [wanted('Difference Engine', { files: [local('a.zip')] })];
-  const plan = (...files: StoredFile[]) => planChanges(declared, [current('Difference Engine', { files })], false).changes;
-  const staged = stored(stagingName(NEW), NEW);
-
-  it.each([
-    ['the old file is replaced by the one that is uploaded', [stored('a.zip'), staged], 'replace'],
-    ['the uploaded file gets its name', [staged], 'create'],
-  ])('%s', (_what, files, action) => {
-    expect(plan(...files)).toMatchObject([{ files: [{ action, name: 'a.zip', stagedId: staged.id }] }]);
-  });
-
-  it('an uploaded file that is needed no more is deleted', () => {
-    const files = [stored('a.zip', NEW), staged];
-    expect(plan(...files)).toMatchObject([{ files: [{ action: 'delete', id: staged.id }] }]);
-  });
-
-  it('a file of such a name with other content is not declared, and stays', () => {
-    expect(plan(stored('a.zip', NEW), stored(stagingName(NEW), OLD))).toEqual([]);
   });
 });
 

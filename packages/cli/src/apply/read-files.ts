@@ -1,9 +1,7 @@
-import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import { formatBytes } from '../output/text.ts';
+import { hashFile } from '../upload/hash-file.ts';
 import { type DeclaredApplication, type DeclaredFile, nameOf } from './declaration.ts';
 import { PlanError } from './plan.ts';
 import type { WantedApplication, WantedFile } from './state.ts';
@@ -56,7 +54,5 @@ async function readFile(file: DeclaredFile, baseDir: string, sizeMiBMax: number)
   if (found.size === 0) throw new Error(`${file.path} is empty, which the server rejects.`);
   if (found.size > sizeMiBMax * MIB)
     throw new Error(`${file.path} has ${formatBytes(found.size)}: files have at most ${sizeMiBMax} MiB.`);
-  const hash = createHash('sha256');
-  await pipeline(createReadStream(path), hash);
-  return { name, sha256: hash.digest('hex'), source: { path, declaredPath: file.path, byteSize: found.size } };
+  return { name, sha256: await hashFile(path), source: { path, declaredPath: file.path, byteSize: found.size } };
 }

@@ -1,5 +1,3 @@
-import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Latchkey, NewRelease, Release, ReleaseArtifact } from '@latchkey/client';
@@ -9,6 +7,7 @@ import type { Context } from '../program/context.ts';
 import { CliError } from '../program/errors.ts';
 import { createRateLimitRetry } from '../program/rate-limit-retry.ts';
 import { abortOnSignal } from '../program/signals.ts';
+import { hashFile } from '../upload/hash-file.ts';
 import { UploadProgress } from '../upload/upload-progress.ts';
 import { readNotes, readVersion } from './release-text.ts';
 
@@ -86,7 +85,7 @@ async function uploadArtifacts(context: Context, client: Latchkey, applicationId
     for (const { path, ...artifact } of artifacts) {
       const progress = new UploadProgress(context, artifact.name, width);
       // Names of files on the server are shorter than those of builds; the content makes one.
-      const name = `r-${(await hashFile(path)).slice(0, 14)}`;
+      const name = `r-${(await readHash(path)).slice(0, 14)}`;
       const retry = createRateLimitRetry((line) => progress.wait(line), signal);
       const known = stored.get(name);
       const fileId = known ?? (await retry(() => client.files.upload(applicationId, path, { name, signal }))).id;
@@ -99,14 +98,10 @@ async function uploadArtifacts(context: Context, client: Latchkey, applicationId
   return uploaded;
 }
 
-async function hashFile(path: string): Promise<string> {
-  const hash = createHash('sha256');
-  try {
-    for await (const chunk of createReadStream(path)) hash.update(chunk);
-  } catch {
+function readHash(path: string): Promise<string> {
+  return hashFile(path).catch(() => {
     throw new CliError('usage', `${path} can't be read. Check the path.`);
-  }
-  return hash.digest('hex');
+  });
 }
 
 async function saveDraft(client: Latchkey, applicationId: string, release: NewRelease): Promise<Release> {

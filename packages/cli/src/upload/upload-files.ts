@@ -7,7 +7,7 @@ import type { Context } from '../program/context.ts';
 import { CliError, toCliError } from '../program/errors.ts';
 import { createRateLimitRetry } from '../program/rate-limit-retry.ts';
 import { abortOnSignal } from '../program/signals.ts';
-import { findUnchanged, replaceFile } from './replace-file.ts';
+import { hashFile } from './hash-file.ts';
 import { UploadProgress } from './upload-progress.ts';
 
 export interface UploadCommandOptions {
@@ -93,23 +93,21 @@ async function listByName(client: Latchkey, applicationId: string): Promise<Read
   return byName;
 }
 
+/** The file on the server, if the local one has the same bytes. */
+async function findUnchanged(stored: StoredFile, { path, byteSize }: LocalFile): Promise<StoredFile | undefined> {
+  return stored.byteSize === byteSize && (await hashFile(path)) === stored.checksum ? stored : undefined;
+}
+
 async function uploadOne(context: Context, target: Target, file: LocalFile) {
   const { client, applicationId, existing, signal, isOnly, nameWidth } = target;
   const progress = new UploadProgress(context, file.name, nameWidth);
   const options = { signal, onProgress: ({ sentBytes }: { sentBytes: number }) => progress.update(sentBytes, file.byteSize) };
   const former = existing.get(file.name);
+  const upload = () =>
+    client.files.upload(applicationId, file.path, { ...options, name: file.name, replace: former !== undefined });
   try {
     const unchanged = former && (await findUnchanged(former, file));
-    const stored =
-      unchanged ??
-      (await createRateLimitRetry(
-        (line) => progress.wait(line),
-        signal,
-      )(() =>
-        former
-          ? replaceFile(client, applicationId, { path: file.path, former, options })
-          : client.files.upload(applicationId, file.path, { ...options, name: file.name }),
-      ));
+    const stored = unchanged ?? (await createRateLimitRetry((line) => progress.wait(line), signal)(upload));
     const what = unchanged ? 'unchanged' : former ? 'replaced' : 'uploaded';
     progress.end(`${what}, ${formatBytes(file.byteSize)}`);
     return stored;

@@ -16,6 +16,7 @@ const RETRY_AFTER_SECONDS_MAX = 30;
 interface Description extends ContentOptions {
   readonly applicationId: string;
   readonly fileName: string;
+  readonly replace: boolean;
 }
 
 /**
@@ -29,6 +30,7 @@ export async function uploadInChunks(http: Http, parts: Parts, description: Desc
   let upload = await findOrCreate(http, { ...description, byteSize, sha256: checksum });
   if (!upload) return undefined;
   const { id } = upload;
+  const readUpload = () => http.call('GET /api/v1/panel/uploads/{id}', { path: { id } }, { signal });
   for (let attempt = 0; !upload.isFinished; ) {
     const from: number = upload.byteOffset;
     const to = Math.min(byteSize, from + CHUNK_BYTES);
@@ -47,11 +49,13 @@ export async function uploadInChunks(http: Http, parts: Parts, description: Desc
       const delayMs = http.options.retries > 0 && attempt < ATTEMPTS_MAX ? retryDelayMs(err, attempt) : undefined;
       if (delayMs === undefined) throw err;
       await sleep(delayMs, signal);
-      upload = await http.call('GET /api/v1/panel/uploads/{id}', { path: { id } }, { signal });
+      upload = await readUpload();
       if (upload.byteOffset > from) attempt = 0;
     }
   }
-  return { id, byteSize, checksum };
+  // The file may have been deleted or renamed meanwhile.
+  const { fileId } = upload.isReplacement ? await readUpload() : upload;
+  return { id: fileId, byteSize, checksum };
 }
 
 /** Milliseconds until a chunk may succeed; undefined if it won't. */
@@ -67,7 +71,14 @@ function retryDelayMs(err: unknown, attempt: number): number | undefined {
 
 async function findOrCreate(
   http: Http,
-  { applicationId, fileName, byteSize, sha256, signal }: Description & { readonly byteSize: number; readonly sha256: string },
+  {
+    applicationId,
+    fileName,
+    replace,
+    byteSize,
+    sha256,
+    signal,
+  }: Description & { readonly byteSize: number; readonly sha256: string },
 ): Promise<Upload | undefined> {
   const unfinished = await http.call('GET /api/v1/panel/uploads', {}, { signal });
   const named = unfinished.find((one) => one.applicationId === applicationId && one.fileName === fileName);
@@ -75,9 +86,11 @@ async function findOrCreate(
     const message = `The upload ${named.id} of another file is unfinished and has this name.`;
     throw new LatchkeyError(message, { code: 'upload_unfinished' });
   }
-  if (named) return named;
+  if (named) return named.isReplacement && !replace ? undefined : named;
   const request = http.toRequest('POST /api/v1/panel/uploads', {});
-  const metadata = Object.entries({ applicationId, fileName, sha256 }).map(([key, value]) => `${key} ${btoa(value)}`);
+  const metadata = Object.entries({ applicationId, fileName, sha256, ...(replace && { replace: 'true' }) }).map(
+    ([key, value]) => `${key} ${btoa(value)}`,
+  );
   request.headers['upload-length'] = String(byteSize);
   request.headers['upload-metadata'] = metadata.join();
   request.headers['idempotency-key'] = createIdempotencyKey();

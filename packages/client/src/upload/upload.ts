@@ -10,6 +10,11 @@ export type { ContentOptions, Parts, UploadProgress };
 export interface UploadOptions extends CallOptions {
   /** Name of the file; that of the source if it has one. */
   readonly name?: string | undefined;
+  /**
+   * True to replace the file that has the name, if there is one: it keeps its id, and its content
+   * until the new one is stored. The key needs `files:delete` too.
+   */
+  readonly replace?: boolean | undefined;
   /** Called while the bytes are sent; from 0 again if the upload is repeated. */
   readonly onProgress?: ((progress: UploadProgress) => void) | undefined;
   /**
@@ -73,7 +78,7 @@ export async function uploadFile<Source>(
   prepare: Prepare<Source>,
   { applicationId, source, options }: Upload<Source>,
 ): Promise<UploadedFile> {
-  const { signal, timeoutMs = TIMEOUT_MS, onProgress = () => undefined } = options;
+  const { signal, timeoutMs = TIMEOUT_MS, onProgress = () => undefined, replace = false } = options;
   checkTimeout(timeoutMs);
   signal?.throwIfAborted();
   const content = await prepare(
@@ -87,10 +92,10 @@ export async function uploadFile<Source>(
     const isResumable = options.resume !== false && (content.parts?.byteSize ?? 0) > CHUNK_BYTES;
     const stored =
       content.parts && isResumable
-        ? await uploadInChunks(http, content.parts, { applicationId, fileName, signal, timeoutMs, onProgress })
+        ? await uploadInChunks(http, content.parts, { applicationId, fileName, replace, signal, timeoutMs, onProgress })
         : undefined;
     if (stored) return stored;
-    const request = http.toRequest(TARGET, { query: { applicationId, fileName } });
+    const request = http.toRequest(TARGET, { query: { applicationId, fileName, ...(replace && { replace }) } });
     request.headers['content-type'] = BYTES;
     if (content.sha256) {
       request.headers['content-digest'] = `sha-256=:${toBase64(content.sha256)}:`;

@@ -136,11 +136,21 @@ describe('the client', () => {
     await expect(other).rejects.toMatchObject({ code: 'upload_unfinished' });
     const sent: number[] = [];
     const onProgress = ({ sentBytes }: { readonly sentBytes: number }) => sent.push(sentBytes);
-    const { checksum } = await latchkey.files.upload(applicationId, bytes, { name: 'large', onProgress });
+    const { checksum, id: large } = await latchkey.files.upload(applicationId, bytes, { name: 'large', onProgress });
     expect(checksum).toBe(createHash('sha256').update(bytes).digest('hex'));
     expect([sent[0], sent.at(-1)]).toEqual([expect.any(Number), bytes.length]);
     expect(sent[0]).toBeGreaterThanOrEqual(10 * 1_048_576);
     expect((await latchkey.files.upload(applicationId, bytes, { name: 'large' })).checksum).toBe(checksum);
+    const others = randomBytes(11 * 1_048_576);
+    proxy.arm({ write: 2, when: 'before' });
+    await expect(killed.files.upload(applicationId, others, { name: 'large', replace: true })).rejects.toThrow();
+    await expect(latchkey.files.upload(applicationId, others, { name: 'large' })).rejects.toMatchObject({
+      code: 'file_name_taken',
+    });
+    for (const content of [others, Buffer.from('small')]) {
+      const replaced = await latchkey.files.upload(applicationId, content, { name: 'large', replace: true });
+      expect(replaced).toMatchObject({ id: large, checksum: createHash('sha256').update(content).digest('hex') });
+    }
     proxy.arm({ write: 2, when: 'before' });
     await expect(killed.files.upload(applicationId, bytes, { name: 'again' })).rejects.toThrow();
     const [{ id } = { id: '' }] = await latchkey.uploads.list();

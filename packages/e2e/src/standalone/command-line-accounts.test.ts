@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { run } from '@latchkey/cli/testing/run';
 import { beforeEach, expect, inject, it, onTestFinished } from 'vitest';
 import { createApplication, createKey, type Owner, signUp } from '../client/caller.ts';
+import { findFileId } from '../client/files.ts';
 import { signUpGuarded } from '../client/two-factor.ts';
 import { createDataDir } from '../instance/launcher-process.ts';
 
@@ -104,6 +105,8 @@ it('files upload goes on after a failed file, replaces only what has changed, an
   expect(first.stdout).toMatch(/^[0-9a-f]{64} {2}same\.txt\n[0-9a-f]{64} {2}changed\.txt\n$/);
   expect(first.stderr).toMatch(/^empty\.txt: failed: .*\n.*\n.*\n1 of 3 files failed\..*\n$/);
   await writeFile(changed, 'new');
+  const idOfChanged = () => findFileId(owner.session, applicationId, 'changed.txt');
+  const id = await idOfChanged();
   expect(await upload([changed])).toMatchObject({
     code: 1,
     stdout: '',
@@ -111,6 +114,7 @@ it('files upload goes on after a failed file, replaces only what has changed, an
   });
   const second = await upload([same, changed], '--replace');
   expect(second).toMatchObject({ code: 0, stderr: 'same.txt: unchanged, 4 B\nchanged.txt: replaced, 3 B\n' });
+  expect(await idOfChanged()).toBe(id);
   const list = await run(['files', 'list', '--app', applicationId, '--json'], keyEnv);
   const names = JSON.parse(list.stdout).map(
     (file: { displayName: string; checksum: string }) => `${file.checksum}  ${file.displayName}`,
