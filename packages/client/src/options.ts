@@ -9,6 +9,11 @@ export interface CallOptions {
   readonly idempotencyKey?: string | undefined;
 }
 
+export interface DaysOptions extends CallOptions {
+  /** Days up to today (UTC), 1 to 90; 90 unless given. */
+  readonly days?: number | undefined;
+}
+
 /** Options of a change of what was read before. */
 export interface ChangeOptions extends CallOptions {
   /** Entity tag of what was read: if it has another one meanwhile, 412 `changed_meanwhile`. */

@@ -9,6 +9,8 @@ export interface ApplicationPage {
   readonly applications: ApplicationListItem[];
   readonly totalPages: number;
 }
+/** Usage of an application on a day (UTC). */
+export type DailyUsage = Schemas['DailyUsage'];
 export type ApplicationSettings = Schemas['ApplicationSettings'];
 /** The settings to change. */
 export type ApplicationChanges = { readonly [Name in keyof ApplicationSettings]?: ApplicationSettings[Name] | undefined };
@@ -38,6 +40,8 @@ export interface ApiKeyPage {
   readonly apiKeys: ApiKey[];
   readonly totalPages: number;
 }
+/** Requests of a key on a day (UTC). */
+export type DailyRequests = Schemas['DailyRequests'];
 export type CreatedApiKey = Schemas['CreatedApiKey'];
 export type NewApiKey = BodyOf<'POST /api/v1/panel/api-keys'>;
 export type ApiKeyChanges = BodyOf<'PATCH /api/v1/panel/api-keys/{id}'>;

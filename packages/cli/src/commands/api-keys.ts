@@ -5,7 +5,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { findByNameOrId } from '../lookup/find.ts';
 import { resolveApplication } from '../lookup/resolve.ts';
 import { formatTime } from '../output/text.ts';
-import { examples, overlapOption, withContext, yesOption } from '../program/command.ts';
+import { daysOption, examples, overlapOption, withContext, yesOption } from '../program/command.ts';
 import type { Context } from '../program/context.ts';
 import { CliError } from '../program/errors.ts';
 import type { Io } from '../program/io.ts';
@@ -67,6 +67,16 @@ export function apiKeysCommand(io: Io): Command {
   );
   examples(revoke, [['latchkey api-keys revoke ci-upload', 'Revoke it by its name']]);
 
+  const requests = keys
+    .command('requests')
+    .description('Show the requests of a key by day')
+    .argument('<key>', 'name or id')
+    .addOption(daysOption());
+  addSessionOptions(requests).action(
+    withContext(io, (context, key: string, options: DaysOptions) => showRequests(context, key, options)),
+  );
+  examples(requests, [['latchkey api-keys requests ci-upload --days 7', 'The last week, today included']]);
+
   const rotate = keys
     .command('rotate')
     .description('Replace a key by one with the same rights, and print it: it is shown this once')
@@ -77,6 +87,18 @@ export function apiKeysCommand(io: Io): Command {
   );
   examples(rotate, [['latchkey api-keys rotate ci-upload --overlap 24h', 'The old key works for another day']]);
   return keys;
+}
+
+interface DaysOptions extends SessionOptions {
+  readonly days: number;
+}
+
+function showRequests(context: Context, wanted: string, { days, ...options }: DaysOptions): Promise<void> {
+  return withSession(context, options, async (client) => {
+    const requests = await client.apiKeys.requests((await findKey(client, wanted)).id, { days });
+    const rows = requests.map((day) => [day.date, String(day.requests)]);
+    context.printTable(requests, ['DAY (UTC)', 'REQUESTS'], rows);
+  });
 }
 
 interface RotateOptions extends SessionOptions {

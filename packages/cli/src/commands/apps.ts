@@ -5,7 +5,7 @@ import { Command, Option } from 'commander';
 import type { Named } from '../lookup/find.ts';
 import { findApplication, resolveApplication } from '../lookup/resolve.ts';
 import { formatTime } from '../output/text.ts';
-import { examples, withContext, yesOption } from '../program/command.ts';
+import { daysOption, examples, withContext, yesOption } from '../program/command.ts';
 import type { Context } from '../program/context.ts';
 import type { Io } from '../program/io.ts';
 
@@ -53,6 +53,13 @@ function addReads(apps: Command, io: Io): void {
       withContext(io, async (context, app: string, { showKeys }: { showKeys?: boolean }) => showApp(context, app, showKeys)),
     );
   examples(show, [['latchkey apps show "Difference Engine" --show-keys', 'With its socket key and HTTP key']]);
+  const usage = apps
+    .command('usage')
+    .description('Show what an application was used for, by day: events, downloads, uploads and live clients')
+    .argument(...APP)
+    .addOption(daysOption())
+    .action(withContext(io, (context, app: string, { days }: { days: number }) => showUsage(context, app, days)));
+  examples(usage, [['latchkey apps usage "Difference Engine" --days 7', 'The last week, today included']]);
 }
 
 interface ListOptions {
@@ -105,6 +112,18 @@ async function showApp(context: Context, app: string, showKeys = false): Promise
     ['HTTP key', applicationApiKeys.httpKey],
   ];
   context.printFields({ ...application, settings, levels, files }, lines);
+}
+
+async function showUsage(context: Context, app: string, days: number): Promise<void> {
+  const client = await context.client();
+  const { id } = await resolveApplication(client, app);
+  const [usage, clients] = await Promise.all([client.applications.usage(id, { days }), client.applications.liveClients(id)]);
+  const rows = usage.map(({ date, events, downloads, uploads, clientsMax }) => [
+    date,
+    ...[events, downloads, uploads, clientsMax].map(String),
+  ]);
+  context.printTable(usage, ['DAY (UTC)', 'EVENTS', 'DOWNLOADS', 'UPLOADS', 'MOST CLIENTS'], rows);
+  context.note(`Live clients now: ${clients ?? 'not known'}`);
 }
 
 function addCreateAndDelete(apps: Command, io: Io): void {

@@ -1,4 +1,4 @@
-import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/limits';
+import { KEY_OVERLAP_SECONDS_MAX, USAGE_DAYS_MAX } from '@latchkey/contract/limits';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { Context, type GlobalOptions } from './context.ts';
 import type { Io } from './io.ts';
@@ -32,6 +32,13 @@ export function withContext(io: Io, handler: (context: Context, ...args: any[]) 
 
 /** For commands that ask before they act. */
 export const yesOption = () => new Option('-y, --yes', 'do not ask');
+
+/** Days up to today that a command shows. */
+export const daysOption = () =>
+  new Option('--days <days>', `days up to today (UTC), 1 to ${USAGE_DAYS_MAX}`).default(30).argParser((text) => {
+    if (/^[1-9]\d?$/.test(text) && Number(text) <= USAGE_DAYS_MAX) return Number(text);
+    throw new InvalidArgumentError(`It must be 1 to ${USAGE_DAYS_MAX}.`);
+  });
 
 /** The overlap of a rotation, in seconds. */
 export const overlapOption = () =>

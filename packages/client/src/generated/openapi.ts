@@ -201,6 +201,52 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/panel/get-usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the usage of an application by day
+         * @description A row for each day, oldest first; today is the last. Usage is counted in the background, and shown within 15 seconds.
+         *
+         *     A download is counted when it begins, and once if the file is fetched in parts. With S3, downloads do not pass the service: each URL that is created counts.
+         *
+         *     Needs the scope `applications:read`, or a dashboard session.
+         */
+        get: operations["getUsage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/panel/get-live-clients": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the number of live clients of an application
+         * @description The clients that were connected a few seconds ago, counted every 5 seconds on all nodes together.
+         *
+         *     Needs the scope `applications:read`, or a dashboard session.
+         */
+        get: operations["getLiveClients"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/panel/get-application-license-levels": {
         parameters: {
             query?: never;
@@ -317,6 +363,28 @@ export interface paths {
          *     Needs a dashboard session.
          */
         patch: operations["updateApiKey"];
+        trace?: never;
+    };
+    "/api/v1/panel/api-keys/{id}/requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the requests of a management API key by day
+         * @description A row for each day, oldest first; today is the last. Requests are counted in the background, and shown within 15 seconds. Those beyond a rate limit (429) are not counted.
+         *
+         *     Needs a dashboard session.
+         */
+        get: operations["getApiKeyRequests"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/v1/panel/api-keys/{id}/revoke": {
@@ -1605,6 +1673,21 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        DailyUsage: {
+            /**
+             * Format: date
+             * @description Day (UTC).
+             */
+            date: string;
+            /** @description Events that its clients are sent. */
+            events: number;
+            /** @description Downloads of its files. */
+            downloads: number;
+            /** @description Files that were uploaded. */
+            uploads: number;
+            /** @description The most live clients at one moment. */
+            clientsMax: number;
+        };
         /** @description A management API key, without its secret. */
         ApiKey: {
             /**
@@ -1639,6 +1722,14 @@ export interface components {
          * @enum {string}
          */
         Scope: "applications:read" | "applications:create" | "applications:update" | "applications:delete" | "files:upload" | "files:read" | "files:delete" | "releases:write" | "account:read";
+        DailyRequests: {
+            /**
+             * Format: date
+             * @description Day (UTC).
+             */
+            date: string;
+            requests: number;
+        };
         CreatedApiKey: {
             /**
              * Format: uuid
@@ -2322,6 +2413,75 @@ export interface operations {
             };
         };
     };
+    getUsage: {
+        parameters: {
+            query: {
+                /**
+                 * @description Id of the application, from `listApplications`.
+                 * @example 019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15
+                 */
+                applicationId: string;
+                /** @description Days to show, up to today (UTC). */
+                days?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                        data: components["schemas"]["DailyUsage"][];
+                    };
+                };
+            };
+        };
+    };
+    getLiveClients: {
+        parameters: {
+            query: {
+                /**
+                 * @description Id of the application, from `listApplications`.
+                 * @example 019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15
+                 */
+                applicationId: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                        data: {
+                            /** @description Null while it is not known. */
+                            clients: number | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
     listLicenseLevels: {
         parameters: {
             query: {
@@ -2571,6 +2731,41 @@ export interface operations {
                         /** @description What was done, in words: always one of the examples. */
                         message: string;
                         data: components["schemas"]["ApiKey"];
+                    };
+                };
+            };
+        };
+    };
+    getApiKeyRequests: {
+        parameters: {
+            query?: {
+                /** @description Days to show, up to today (UTC). */
+                days?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Id of the key, from `listApiKeys`.
+                 * @example 019a9e45-1d4e-7280-9c37-8b5f6e0a1d94
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description What was done, in words: always one of the examples. */
+                        message: string;
+                        data: components["schemas"]["DailyRequests"][];
                     };
                 };
             };

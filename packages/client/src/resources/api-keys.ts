@@ -1,7 +1,7 @@
 import type { Http } from '../http/http.ts';
 import type { QueryOf } from '../http/routes.ts';
-import type { CallOptions } from '../options.ts';
-import type { ApiKey, ApiKeyChanges, ApiKeyPage, CreatedApiKey, NewApiKey } from '../types.ts';
+import type { CallOptions, DaysOptions } from '../options.ts';
+import type { ApiKey, ApiKeyChanges, ApiKeyPage, CreatedApiKey, DailyRequests, NewApiKey } from '../types.ts';
 
 export interface ApiKeyPageOptions extends CallOptions {
   /** From 1. */
@@ -31,6 +31,12 @@ export class ApiKeys {
       options,
     );
     return { apiKeys: envelope.data, totalPages: envelope.totalPages };
+  }
+
+  /** Requests of a key on each day (UTC), oldest first. */
+  requests(id: string, { days, ...options }: DaysOptions = {}): Promise<DailyRequests[]> {
+    const input = { path: { id }, query: days === undefined ? {} : { days } };
+    return this.#http.call('GET /api/v1/panel/api-keys/{id}/requests', input, options);
   }
 
   /** Creates a key. Its `plaintextKey` is shown this once. */

@@ -2,8 +2,8 @@ import { LatchkeyError } from '../errors.ts';
 import type { EventPage } from '../events/events.ts';
 import type { Http } from '../http/http.ts';
 import type { QueryOf } from '../http/routes.ts';
-import type { CallOptions, ChangeOptions } from '../options.ts';
-import type { Application, ApplicationChanges, ApplicationPage, ApplicationSettings } from '../types.ts';
+import type { CallOptions, ChangeOptions, DaysOptions } from '../options.ts';
+import type { Application, ApplicationChanges, ApplicationPage, ApplicationSettings, DailyUsage } from '../types.ts';
 
 export interface ListPageOptions extends CallOptions {
   /** Page number, from 1. A page has 50 applications. */
@@ -108,6 +108,17 @@ export class Applications {
     const page: unknown = await this.#http.call('GET /api/v1/panel/events', { query }, options);
     // The document describes the types of live events elsewhere.
     return page as EventPage;
+  }
+
+  /** Events, downloads, uploads and the most live clients of each day (UTC), oldest first. */
+  usage(applicationId: string, { days, ...options }: DaysOptions = {}): Promise<DailyUsage[]> {
+    const query = { applicationId, ...(days !== undefined && { days }) };
+    return this.#http.call('GET /api/v1/panel/get-usage', { query }, options);
+  }
+
+  /** Live clients of a few seconds ago; null while their number is not known. */
+  async liveClients(applicationId: string, options?: CallOptions): Promise<number | null> {
+    return (await this.#http.call('GET /api/v1/panel/get-live-clients', { query: { applicationId } }, options)).clients;
   }
 
   /**

@@ -51,6 +51,9 @@ describe('the client', () => {
     expect([await browser.levels.get(id), await browser.applications.settings(id)]).toMatchObject([['Basic', 'Pro'], settings]);
     const page = await browser.applications.page({ search: 'photo', sort: '-updatedAt' });
     expect(page).toMatchObject({ applications: [{ id, version: '2.0', status: 'paused' }], totalPages: 1 });
+    const days = await browser.applications.usage(id, { days: 1 });
+    expect(days).toEqual([expect.objectContaining({ date: expect.any(String), uploads: 0 })]);
+    expect(await browser.applications.liveClients(id)).toBe(0);
     const [before] = await browser.applications.list();
     await browser.keys.rotate(id, 'http');
     const [after] = await browser.applications.list();
@@ -59,6 +62,7 @@ describe('the client', () => {
 
     const key = await browser.apiKeys.create({ name: 'Build server', scopes: ['files:read'], allApplications: true });
     await browser.apiKeys.update(key.id, { name: 'Release server' });
+    expect(await browser.apiKeys.requests(key.id)).toHaveLength(90);
     const { id: nextId } = await browser.apiKeys.rotate(key.id, { overlapSeconds: 60 });
     await browser.apiKeys.revoke(nextId);
     await browser.apiKeys.revoke(key.id);

@@ -56,6 +56,8 @@ it('runs the first session of README in a pipe: results alone on standard output
   await shell.runUntil(`${listen} 2> /dev/null`, new RegExp(`${PAUSED}\n$`));
   const json = await shell.run(`${LATCHKEY} apps list --json 2> /dev/null`);
   expect(JSON.parse(json)).toEqual([expect.objectContaining({ name: 'Difference Engine' })]);
+  const usage = await shell.run(`${LATCHKEY} apps usage "Difference Engine" --days 1`);
+  expect(usage).toMatch(/^DAY \(UTC\) +EVENTS +DOWNLOADS +UPLOADS +MOST CLIENTS\n20\d\d-\d\d-\d\d( +\d+){4}\n/m);
   expect(await readFile(join(folder, 'config', 'latchkey', 'profiles.json'), 'utf8')).not.toContain(PASSWORD);
 });
 
