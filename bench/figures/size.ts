@@ -45,6 +45,7 @@ const ROUTES: ReadonlyArray<readonly [string, (caller: Caller) => RouteCall]> = 
   ['list-applications', ({ headers }) => ({ path: 'list-applications', method: 'GET', headers })],
   ['get-application-settings', get('get-application-settings')],
   ['get-application-license-levels', get('get-application-license-levels')],
+  ['get-usage', get('get-usage')],
   ['get-files-table', get('get-files-table')],
   ['get-files-metadata', get('get-files-metadata')],
   ['get-account-limits', ({ headers }) => ({ path: 'get-account-limits', method: 'GET', headers })],
@@ -181,6 +182,8 @@ async function fill(client: pg.Client): Promise<void> {
     `insert into apps.application_event (id, application_id, account_id, sequence, type, data, created_at, delivered_at)
       select gen_random_uuid(), ${application}, ${account}, 1 + i / ${count('applications')}, 'paused', '{}',
         now() - interval '2 days', now() from generate_series(0, ${count('events')} - 1) i`,
+    `insert into apps.daily_usage (application_id, day, events, downloads, uploads, clients_max)
+      select id, current_date - i, 1, 1, 1, 1 from apps.application, generate_series(0, 1) i`,
     'vacuum analyze',
   ];
   for (const [index, text] of steps.entries()) {

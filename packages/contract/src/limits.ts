@@ -10,6 +10,9 @@ export const API_KEYS_PAGE_SIZE = 20;
 /** Entries on a page of the audit log. */
 export const AUDIT_PAGE_SIZE = { max: 100, default: 50 } as const;
 
+/** Days that usage and requests are stored for, the current one included. */
+export const USAGE_DAYS_MAX = 90;
+
 /** Largest JSON body, in KiB. */
 export const JSON_BODY_KIB_MAX = 64;
 

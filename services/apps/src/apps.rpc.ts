@@ -10,6 +10,7 @@ import { errors } from './errors.ts';
 import * as event from './event/event.ts';
 import * as runtimeKey from './runtime-key/runtime-key.ts';
 import * as setting from './setting/setting.ts';
+import * as usage from './usage/usage.ts';
 
 export function appsRpc(ctx: AppsContext): RpcImpl<typeof ApplicationService> {
   const bind = bindCalls((call) => actingFor(ctx, call));
@@ -86,6 +87,18 @@ export function appsRpc(ctx: AppsContext): RpcImpl<typeof ApplicationService> {
       const after = request.after && { ...request.after, sequence: `${request.after.sequence}` };
       const { events, ...position } = await event.pullEvents(ctx, request, after, request.pageSize);
       return { ...position, events: events.map(toLoggedEvent) };
+    },
+    recordUsage: ({ counts }) => usage.recordUsage(ctx, counts),
+    async listDailyUsage(request) {
+      const rows = await usage.listDailyUsage(ctx, request, request.days);
+      const days = rows.map(({ date, events, downloads, uploads, clients_max: clientsMax }) => ({
+        date,
+        events: BigInt(events),
+        downloads: BigInt(downloads),
+        uploads: BigInt(uploads),
+        clientsMax: BigInt(clientsMax),
+      }));
+      return { days };
     },
     async listDeletedApplications({ deletedSince, pageSize, pageToken }) {
       const since = deletedSince && timestampDate(deletedSince);

@@ -1,4 +1,5 @@
 import type { KeyObject } from 'node:crypto';
+import type { BufferedCounts } from '@latchkey/kit/concurrency/buffered-counts';
 import type { CallQueue } from '@latchkey/kit/concurrency/call-queue';
 import type { Kysely } from 'kysely';
 import type pg from 'pg';
@@ -24,4 +25,6 @@ export interface AppsContext {
    */
   readonly writes: CallQueue;
   readonly applicationsMax: number;
+  /** Counts events for live clients, by application. */
+  readonly usage: BufferedCounts<'events'>;
 }

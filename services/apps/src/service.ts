@@ -2,6 +2,7 @@ import { publishChanges } from '@latchkey/audit/announce';
 import { auditRoute } from '@latchkey/audit/audit.rpc';
 import { deriveResultKey, withIdempotency } from '@latchkey/audit/idempotency';
 import { createAuditSweeper } from '@latchkey/audit/sweeper';
+import { createBufferedCounts } from '@latchkey/kit/concurrency/buffered-counts';
 import { CallQueue } from '@latchkey/kit/concurrency/call-queue';
 import { createDataService } from '@latchkey/kit/database/data-service';
 import { createDatabase } from '@latchkey/kit/database/database';
@@ -28,6 +29,7 @@ import { releaseRpc } from './release/release.rpc.ts';
 import { createRetentionSweep, RETENTION_INTERVAL_MS } from './retention/retention.ts';
 import { createSecretKeyCheck } from './runtime-key/runtime-key.ts';
 import { Vault } from './runtime-key/vault.ts';
+import { createUsageSweep, recordUsage } from './usage/usage.ts';
 
 export type AppsService = ReturnType<typeof createAppsService>;
 
@@ -52,6 +54,15 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
   const changes = createChangePublisher(events, logger, 'latchkey-apps-changes');
   publishChanges(db, changes.publish);
   const retentionSweep = createRetentionSweep(db, clock);
+  const usage = createBufferedCounts<'events'>({
+    name: 'usage',
+    logger,
+    deliver: (batch) =>
+      recordUsage(
+        { db, clock },
+        batch.map(([applicationId, counts]) => ({ applicationId, ...counts })),
+      ),
+  });
   const ctx: AppsContext = {
     db,
     pool,
@@ -63,6 +74,7 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
     rotationsPerHour: config.RUNTIME_KEY_ROTATIONS_PER_HOUR,
     writes: new CallQueue(WRITES),
     applicationsMax: config.APPLICATIONS_LIMIT,
+    usage,
   };
   const checkSecretKey = createSecretKeyCheck(ctx);
   const service = createDataService({
@@ -84,7 +96,12 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
     background: [
       changes,
       relay,
-      createSweeper({ intervalMs: RETENTION_INTERVAL_MS, logger, sweeps: { events: retentionSweep } }),
+      usage,
+      createSweeper({
+        intervalMs: RETENTION_INTERVAL_MS,
+        logger,
+        sweeps: { events: retentionSweep, daily_usage: createUsageSweep(ctx) },
+      }),
       createAuditSweeper({ pool, retentionDays: config.AUDIT_RETENTION_DAYS, logger }),
     ],
     checkReady: checkSecretKey,

@@ -11,7 +11,12 @@ import type pg from 'pg';
 import { type AvatarLimits, createAvatarLimits } from './avatars/avatar-limits.ts';
 import type { AvatarWorkerConfig, FilesConfig } from './config.ts';
 import type { FilesDatabase } from './db/schema.ts';
-import { createDetachFile, createFindOwned, type DetachFile } from './storage/application/application.client.ts';
+import {
+  createDetachFile,
+  createFindOwned,
+  createUsageCounts,
+  type DetachFile,
+} from './storage/application/application.client.ts';
 import type { FindOwnedApplications } from './storage/application/owned-application.ts';
 import { createDownloadUrls, type DownloadUrls } from './storage/download/download-url.ts';
 import { createObjectStore } from './storage/object-store/create-object-store.ts';
@@ -42,6 +47,8 @@ export interface StorageContext {
 export interface FilesContext extends StorageContext {
   readonly findOwned: FindOwnedApplications;
   readonly detachFile: DetachFile;
+  /** Counts uploads and downloads, by application. */
+  readonly usage: ReturnType<typeof createUsageCounts>;
   readonly inspections: CallQueue;
   readonly downloadUrls: DownloadUrls;
   /** Seals kept results of calls with an idempotency key. */
@@ -65,6 +72,7 @@ export function openContext(config: FilesConfig, appsTransport: Transport, logge
     ...storage,
     findOwned: createFindOwned(appsTransport),
     detachFile: createDetachFile(appsTransport),
+    usage: createUsageCounts(appsTransport, logger),
     inspections: new CallQueue(INSPECTIONS),
     downloadUrls: createDownloadUrls({ secretKey: config.SECRET_KEY, publicUrl: config.PUBLIC_URL }),
     resultKey: deriveResultKey(config.SECRET_KEY),

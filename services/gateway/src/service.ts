@@ -1,8 +1,10 @@
 import type { AddressInfo } from 'node:net';
 import type { Transport } from '@connectrpc/connect';
+import { createBufferedCounts } from '@latchkey/kit/concurrency/buffered-counts';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
 import { AccountChanges } from '@latchkey/kit/redis/account-changes';
+import { readLiveClients } from '@latchkey/kit/redis/live-clients';
 import { connectInBackground, createFailFastRedis, type Redis } from '@latchkey/kit/redis/redis';
 import { redisUrls } from '@latchkey/kit/redis/redis-url';
 import { checkServing } from '@latchkey/kit/rpc/client/peer-readiness';
@@ -16,7 +18,8 @@ import type { FilesDataPath } from './files-data-path.ts';
 import { RateLimiter } from './rate-limit/rate-limiter.ts';
 import { createRateLimits } from './rate-limit/rate-limits.ts';
 import { createRoutes } from './routes/routes.ts';
-import { Gate } from './routing/gate.ts';
+import { Gate, type GateOptions } from './routing/gate.ts';
+import type { RouteContext } from './routing/route.ts';
 import { createServer, type ServerOptions, stopMsMax } from './server.ts';
 
 export interface GatewayDependencies {
@@ -44,7 +47,16 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
     if (isStopping) throw new Error('the gateway is stopping');
     await checkDependencies();
   };
-  const options = { ...compose(config, deps, { redis, changes, logger }), checkReady };
+  const clients = createClients(deps.identity, deps.apps, deps.files);
+  const requests = createBufferedCounts<'requests'>({
+    name: 'requests',
+    logger,
+    deliver: (batch) =>
+      clients.apiKeys.recordApiKeyRequests({
+        counts: batch.map(([apiKeyId, counts]) => ({ apiKeyId, ...counts })),
+      }),
+  });
+  const options = { ...compose(config, deps, { clients, redis, changes, requests, logger }), checkReady };
   let server: Awaited<ReturnType<typeof createServer>> | undefined;
   return {
     name: 'gateway' as const,
@@ -57,6 +69,7 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
       await Promise.all([connectInBackground(redis), changes.start()]);
       server = await createServer(options);
       await server.app.listen({ host: config.HOST, port: config.PORT });
+      requests.start();
     },
     /** Reports not ready, drains, lets accepted requests and uploads end, and closes. */
     stop(): Promise<void> {
@@ -66,6 +79,7 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
         () => changes.stop(),
         () => server?.drain(),
         () => server?.app.close(),
+        () => requests.stop(),
         () => redis.disconnect(),
       );
     },
@@ -75,10 +89,12 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
 
 function compose(
   config: GatewayConfig,
-  { identity, apps, files, filesData, cursorSecrets, connectionsMax }: GatewayDependencies,
-  { redis, changes, logger }: { readonly redis: Redis; readonly changes: AccountChanges; readonly logger: Logger },
+  { filesData, cursorSecrets, connectionsMax }: GatewayDependencies,
+  shared: Pick<ServerOptions, 'clients' | 'logger'> &
+    Pick<RouteContext, 'changes'> &
+    Pick<GateOptions, 'requests'> & { readonly redis: Redis },
 ): Omit<ServerOptions, 'checkReady'> {
-  const clients = createClients(identity, apps, files);
+  const { clients, redis, changes, requests, logger } = shared;
   const authenticator = new Authenticator(clients);
   redis.on('close', () => authenticator.forgetAll());
   const limiter = new RateLimiter(redis, logger);
@@ -96,8 +112,9 @@ function compose(
     cursors: new CursorSigner(cursorSecrets),
     changes,
     authenticator,
+    countLiveClients: (applicationId) => readLiveClients(redis, applicationId),
   });
-  const gate = new Gate({ authenticator, limiter, limits, publicOrigin: new URL(publicUrl).origin });
+  const gate = new Gate({ authenticator, limiter, limits, publicOrigin: new URL(publicUrl).origin, requests });
   return { config, logger, gate, clients, routes, filesData, connectionsMax };
 }
 

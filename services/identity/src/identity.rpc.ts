@@ -26,6 +26,7 @@ import { errors } from './errors.ts';
 import type { MailQueue } from './mail/mail-queue.ts';
 import { listLinks, unlink } from './oidc/links.ts';
 import { completeSignIn, type FlowOutcome, finishFlow, startFlow } from './oidc/oidc.ts';
+import { listRequests, recordRequests } from './request-count/request-count.ts';
 import { endAllSessions, endSession } from './session/session.ts';
 import { endSessionOf, listSessions } from './session/sessions-of-account.ts';
 import { exchangeToken } from './trusted-issuer/exchange-token.ts';
@@ -113,6 +114,11 @@ const apiKeyService = (ctx: IdentityContext, bind: Bind, findOwned: keys.FindOwn
   async getApiKeyUsage({ accountId }) {
     const { active, activeMax } = await keys.getApiKeyUsage(ctx, accountId);
     return { activeCount: BigInt(active), activeCountMax: BigInt(activeMax) };
+  },
+  recordApiKeyRequests: ({ counts }) => recordRequests(ctx, counts),
+  async listApiKeyRequests(request) {
+    const rows = await listRequests(ctx, request, request.days);
+    return { days: rows.map(({ date, requests }) => ({ date, requests: BigInt(requests) })) };
   },
 });
 const API_KEY_ORDERS = {

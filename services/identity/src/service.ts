@@ -19,6 +19,7 @@ import { sweepMails } from './mail/link.ts';
 import { createMailQueue } from './mail/mail-queue.ts';
 import { createSmtp } from './mail/smtp.ts';
 import { sweepUsedFlows } from './oidc/oidc.ts';
+import { sweepRequests } from './request-count/request-count.ts';
 import { sweepSessions } from './session/session.ts';
 import { sweepExchanges } from './trusted-issuer/exchange-token.ts';
 
@@ -43,12 +44,13 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
   const mails = openMailQueue(config, ctx);
   const sweeper = createSweeper({
     intervalMs: SWEEP_INTERVAL_MS,
-    logger: logger.child({ sweep: 'sessions, flows, exchanges, mails and deleted applications' }),
+    logger: logger.child({ sweep: 'sessions, flows, exchanges, mails, requests of keys and deleted applications' }),
     sweeps: {
       sessions: (signal) => sweepSessions(ctx, signal),
       oidc_flows: (signal) => sweepUsedFlows(ctx, signal),
       exchanges: (signal) => sweepExchanges(ctx, signal),
       mails: (signal) => sweepMails(ctx, signal),
+      daily_requests: (signal) => sweepRequests(ctx, signal),
       restrictions: deletions.reconcile,
     },
   });

@@ -5,9 +5,12 @@ import type { Transport } from '@connectrpc/connect';
 import { trustProxies } from '@latchkey/kit/http/client-ip';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
+import { addLiveClients } from '@latchkey/kit/redis/live-clients';
+import { connectInBackground, createFailFastRedis } from '@latchkey/kit/redis/redis';
 import { redisUrls } from '@latchkey/kit/redis/redis-url';
 import { checkServing } from '@latchkey/kit/rpc/client/peer-readiness';
 import { createSweeper } from '@latchkey/kit/sweeper/sweeper';
+import { createClientCount, SAMPLING_INTERVAL_MS } from './client-count/client-count.ts';
 import type { RealtimeConfig } from './config.ts';
 import { createAppsClient } from './event/apps-client.ts';
 import { createFanOut } from './fan-out/fan-out.ts';
@@ -57,6 +60,13 @@ export function createRealtimeService(
     logger,
     sweeps: { live_events: () => hubs.reconcileAll() },
   });
+  const redis = createFailFastRedis(redisUrls(config).limits, logger, { name: 'latchkey-realtime-clients' });
+  const add = addLiveClients.bind(undefined, redis);
+  const counting = createSweeper({
+    intervalMs: SAMPLING_INTERVAL_MS,
+    logger,
+    sweeps: { live_clients: createClientCount({ hubs, apps, add, logger }) },
+  });
   let isStopping = false;
   const endpoint = createSocketEndpoint(config, limits, { apps, hubs, logger, isStopping: () => isStopping });
   const unwatch = watchSockets(hubs, config.SOCKETS_MAX);
@@ -69,10 +79,11 @@ export function createRealtimeService(
       return (endpoint.address() as AddressInfo | null)?.port ?? config.REALTIME_PORT;
     },
     async start(): Promise<void> {
-      await fanOut.start();
+      await Promise.all([fanOut.start(), connectInBackground(redis)]);
       endpoint.listen({ host: config.REALTIME_HOST, port: config.REALTIME_PORT, backlog: BACKLOG });
       await once(endpoint, 'listening');
       reconciling.start();
+      counting.start();
     },
     /** Rejects new upgrades, and closes the sockets with 1001, spread over time. */
     async stop(): Promise<void> {
@@ -82,6 +93,8 @@ export function createRealtimeService(
         () => drain(() => hubs.sockets()),
         () => endpoint.closeAllConnections(),
         () => reconciling.stop(),
+        () => counting.stop(),
+        () => redis.disconnect(),
         () => fanOut.stop(),
         unwatch,
       );

@@ -92,6 +92,8 @@ export const KEY_ROUTES: readonly RouteCase[] = [
   onApplication('PATCH update-api-keys', 'applications:update', () => ({ body: { type: 'socketKey' } })),
   onApplication('POST end-key-overlap', 'applications:update', () => ({ body: { type: 'socketKey' } })),
   onApplication('GET events', 'applications:read'),
+  onApplication('GET get-usage', 'applications:read'),
+  onApplication('GET get-live-clients', 'applications:read'),
   onApplication('GET get-application-settings', 'applications:read'),
   onApplication('POST upload-file', 'files:upload', () => ({
     ...{ query: { fileName: unique() }, body: new Uint8Array([1, 2, 3]), headers: BYTES },
@@ -151,6 +153,7 @@ export const SESSION_ROUTES: readonly RouteCase[] = [
   route(`GET ${PANEL}/list-api-keys`),
   route(`POST ${PANEL}/api-keys`, () => ({ name: 'A key', scopes: ['applications:read'], allApplications: true })),
   route(`GET ${PANEL}/api-keys/${NOTHING}`),
+  route(`GET ${PANEL}/api-keys/${NOTHING}/requests`),
   route(`PATCH ${PANEL}/api-keys/${NOTHING}`, () => ({ name: 'Another name' })),
   route(`POST ${PANEL}/api-keys/${NOTHING}/revoke`),
   route(`POST ${PANEL}/api-keys/${NOTHING}/rotate`),

@@ -86,13 +86,14 @@ async function applyLocked<T>(
   { accountId, applicationId }: ApplicationRef,
   apply: (change: ApplicationChange) => Promise<T>,
 ): Promise<T> {
-  let hasEvent = false;
+  let [hasEvent, isForClients] = [false, false];
   const result = await runTransaction(ctx.db, async (tx) => {
     const row = await lockApplication(tx, accountId, applicationId);
     if (!row) throw errors.application_not_found();
     const addEvent = async (event: EventBody, now: Date) => {
       await logEvents(tx, [row], event, now);
       hasEvent = true;
+      isForClients ||= nextSequence(row, event) !== null;
     };
     return apply({
       tx,
@@ -107,5 +108,6 @@ async function applyLocked<T>(
     });
   });
   if (hasEvent) ctx.wakeRelay();
+  if (isForClients) ctx.usage.add(applicationId, 'events');
   return result;
 }

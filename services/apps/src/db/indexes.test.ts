@@ -7,6 +7,7 @@ import { lockUndelivered } from '../relay/relay.store.ts';
 import { deleteExpiredEvents } from '../retention/retention.store.ts';
 import { insertDeletions } from '../testing/rows.ts';
 import { type OwnedRef, useTestApps } from '../testing/test-apps.ts';
+import { deleteUsageBefore } from '../usage/usage.store.ts';
 import type { AppsDatabase } from './schema.ts';
 
 const ACCOUNTS = 200;
@@ -39,6 +40,10 @@ beforeAll(async () => {
       from application, generate_series(101, 103) s`,
     [ref.accountId],
   );
+  await apps.db.query(
+    `insert into daily_usage (application_id, day, events, downloads, uploads, clients_max)
+      select id, current_date - i, 1, 1, 1, 1 from application, generate_series(1, 3) i`,
+  );
   await insertDeletions(apps.db, 10);
   const { applications } = await apps.client.listApplications({
     accountId: ref.accountId,
@@ -46,7 +51,7 @@ beforeAll(async () => {
   });
   const { socketKey = '', httpKey = '' } = applications[0]?.runtimeKeys ?? {};
   keys = { socketKey, httpKey };
-  await apps.db.query('vacuum analyze application, application_event');
+  await apps.db.query('vacuum analyze application, application_event, daily_usage');
   for (const [name, call] of Object.entries(CALLS)) {
     const sent = await statementsOf(call);
     statements.set(
@@ -61,7 +66,7 @@ const planOf = async (statement: Statement, mode: PlanCacheMode) =>
   (await explain(apps.db, statement, mode)).filter((node) => node['Relation Name'] !== 'event_log');
 
 /** Statements that go to a table, as locks of the application's own do not. */
-const DATA_STATEMENT = /^\s*(select|update|delete|with)\b.*\bapplication/is;
+const DATA_STATEMENT = /^\s*(select|update|delete|with)\b.*\b(application|daily_usage)/is;
 
 const token = () => Buffer.from(`${Date.now() + 60_000} ${randomUUID()}`).toString('base64url');
 const page = (request: object) => apps.client.listApplications({ accountId: randomUUID(), pageSize: 10, ...request });
@@ -93,6 +98,9 @@ const CALLS: Record<string, () => Promise<unknown>> = {
       .catch(() => 'The copies have no key of this secret'),
   'events that are pulled': () =>
     apps.client.pullApplicationEvents({ ...ref, after: { epoch: 'e1', sequence: 101n }, pageSize: 100 }),
+  'a record of usage': () => apps.client.recordUsage({ counts: [{ applicationId: ref.applicationId, uploads: 1 }] }),
+  'usage by day': () => apps.client.listDailyUsage({ ...ref, days: 90 }),
+  'a deletion of old usage': () => deleteUsageBefore(kysely, '2026-01-01', 1_000),
   'a deletion': () => apps.client.deleteApplication(ref),
   'the first page of deletions': () => apps.client.listDeletedApplications({ pageSize: 10 }),
   'a further page of deletions since a time': () =>

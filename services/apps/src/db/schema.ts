@@ -108,6 +108,16 @@ export interface ReleaseFeedTable {
   releases: ColumnType<unknown, string, string>;
 }
 
+/** Usage of an application on a day (UTC). Days without any have no row. */
+export interface DailyUsageTable {
+  application_id: string;
+  day: string;
+  events: string;
+  downloads: string;
+  uploads: string;
+  clients_max: string;
+}
+
 export interface AppsDatabase {
   application: ApplicationTable;
   application_count: ApplicationCountTable;
@@ -117,4 +127,5 @@ export interface AppsDatabase {
   release: ReleaseTable;
   release_artifact: ReleaseArtifactTable;
   release_feed: ReleaseFeedTable;
+  daily_usage: DailyUsageTable;
 }

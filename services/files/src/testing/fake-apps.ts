@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createRouterTransport, type ServiceImpl, type Transport } from '@connectrpc/connect';
-import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { ApplicationService, type UsageCounts } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { ReleaseService } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 
 /** Names an application of an account. */
@@ -11,7 +11,10 @@ export interface OwnedRef {
 
 /** Stands for the apps service: knows who owns what, and what was deleted. */
 export interface FakeApps {
-  readonly impl: Pick<ServiceImpl<typeof ApplicationService>, 'findOwnedApplications' | 'listDeletedApplications'>;
+  readonly impl: Pick<
+    ServiceImpl<typeof ApplicationService>,
+    'findOwnedApplications' | 'listDeletedApplications' | 'recordUsage'
+  >;
   readonly transport: Transport;
   /** Makes an application, of a new account unless one is named. */
   createOwned(accountId?: string): OwnedRef;
@@ -21,6 +24,8 @@ export interface FakeApps {
   readonly needed: Set<string>;
   /** Files whose replacement was announced, at each attempt. */
   readonly replaced: string[];
+  /** Usage that was reported. */
+  readonly usage: Array<Pick<UsageCounts, 'applicationId' | 'uploads' | 'downloads'>>;
   /** The log of deletions. */
   readonly deletions: OwnedRef[];
   /** Makes each query fail with the error from now on. */
@@ -33,6 +38,7 @@ export function createFakeApps(): FakeApps {
   const owners = new Map<string, string>();
   const requestIds: string[] = [];
   const deletions: OwnedRef[] = [];
+  const usage: FakeApps['usage'] = [];
   const needed = new Set<string>();
   const replaced: string[] = [];
   let failure: Error | undefined;
@@ -41,6 +47,10 @@ export function createFakeApps(): FakeApps {
       requestIds.push(call.requestHeader.get('x-request-id') ?? '');
       if (failure) throw failure;
       return { applicationIds: applicationIds.filter((id) => owners.get(id) === accountId) };
+    },
+    recordUsage({ counts }) {
+      usage.push(...counts.map(({ applicationId, uploads, downloads }) => ({ applicationId, uploads, downloads })));
+      return {};
     },
     listDeletedApplications: () => ({ applications: deletions }),
   };
@@ -58,6 +68,7 @@ export function createFakeApps(): FakeApps {
     }),
     needed,
     replaced,
+    usage,
     createOwned(accountId = randomUUID()) {
       const applicationId = randomUUID();
       owners.set(applicationId, accountId);

@@ -10,6 +10,8 @@ import { defineRoute, type RouteContext } from '../routing/route.ts';
 import {
   applicationId,
   changeOf,
+  date,
+  dayCount,
   ETAG_HEADER,
   EXAMPLE_IDS,
   idOf,
@@ -110,6 +112,8 @@ const ORDERS = {
 const NAMES = Object.keys(ORDERS) as Array<keyof typeof ORDERS>;
 const SORTS = NAMES.flatMap((name) => [name, `-${name}` as const]);
 
+const dailyRequests = z.object({ date, requests: z.int().meta({ examples: [128] }) }).meta({ id: 'DailyRequests' });
+
 const params = z.object({ id: idOf('apiKey', 'Id of the key, from `listApiKeys`.') });
 
 export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
@@ -165,6 +169,21 @@ export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
       message: 'Successfully fetched API key.',
       handle: async ({ principal: { accountId }, params: { id: apiKeyId }, reply }) =>
         sendKey(reply, await apiKeys.getApiKey({ accountId, apiKeyId })),
+    }),
+    defineRoute(`GET ${URL}/:id/requests`, 'session', {
+      operationId: 'getApiKeyRequests',
+      summary: 'Get the requests of a management API key by day',
+      description:
+        'A row for each day, oldest first; today is the last. Requests are counted in the background, and shown within 15 seconds. Those beyond a rate limit (429) are not counted.',
+      params,
+      query: z.object({ days: dayCount }),
+      data: z.array(dailyRequests),
+      failures: [ApiKeyService.method.listApiKeyRequests],
+      message: 'Successfully fetched requests.',
+      handle: async ({ principal: { accountId }, params: { id: apiKeyId }, query: { days } }) => {
+        const { days: rows } = await apiKeys.listApiKeyRequests({ accountId, apiKeyId, days });
+        return rows.map(({ date, requests }) => ({ date, requests: Number(requests) }));
+      },
     }),
     defineRoute(`POST ${URL}`, 'session', {
       operationId: 'createApiKey',

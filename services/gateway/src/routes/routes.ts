@@ -26,6 +26,7 @@ import { twoFactorRoutes } from './two-factor.ts';
 import { updateRoutes } from './updates.ts';
 import { uploadFileRoutes } from './upload-file.ts';
 import { uploadRoutes } from './uploads.ts';
+import { usageRoutes } from './usage.ts';
 
 /** Route files in the order of the OpenAPI document, each with its tag there. */
 const ROUTES: ReadonlyArray<readonly [Tag, (context: RouteContext) => Array<Omit<Route, 'tag'>>]> = [
@@ -34,6 +35,7 @@ const ROUTES: ReadonlyArray<readonly [Tag, (context: RouteContext) => Array<Omit
   ['Application settings', applicationSettingRoutes],
   ['Application settings', runtimeKeyRoutes],
   ['Applications', eventRoutes],
+  ['Applications', usageRoutes],
   ['License levels', licenseLevelRoutes],
   ['API keys', apiKeyRoutes],
   ['API keys', trustedIssuerRoutes],

@@ -1,4 +1,5 @@
 import type { Scope } from '@latchkey/contract/scopes';
+import type { BufferedCounts } from '@latchkey/kit/concurrency/buffered-counts';
 import { networkOf } from '@latchkey/kit/http/client-ip';
 import { parseId } from '@latchkey/kit/validation/id';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -17,11 +18,13 @@ export interface AdmittedRequest {
   readonly limitState: LimitState;
 }
 
-interface GateOptions {
+export interface GateOptions {
   readonly authenticator: Authenticator;
   readonly limiter: RateLimiter;
   readonly limits: RateLimits;
   readonly publicOrigin: string;
+  /** Counts requests by the id of their management key. */
+  readonly requests: BufferedCounts<'requests'>;
 }
 
 /** Makes the checks 2 to 7 of `registerRoute`, before the body of a request is read. */
@@ -51,6 +54,7 @@ export class Gate {
     const { principal, limitState: global } = await this.#identify(request, route, clientIp);
     if (!global.allowed) throw limitReached(global);
     context.principal = principal;
+    if (principal?.kind === 'key') this.#options.requests.add(principal.credentialId, 'requests');
     setLimitHeaders(reply, global);
     route.checkHead?.(request.raw);
     if (principal?.kind !== 'key' && isStateChanging(request.method))

@@ -30,6 +30,8 @@ export interface RouteContext {
   readonly cursors: CursorSigner;
   readonly changes: AccountChanges;
   readonly authenticator: Authenticator;
+  /** Clients of an application that are connected now. Rejects while Redis is away. */
+  readonly countLiveClients: (applicationId: string) => Promise<number>;
 }
 
 export const TAGS = {

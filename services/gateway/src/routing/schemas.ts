@@ -1,7 +1,7 @@
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import { FILE_NAME, FILE_NAME_LENGTH_MAX, FILE_NAME_RULE } from '@latchkey/contract/file-name';
 import { describeLength, EMAIL_LENGTH_MAX, type Length, PASSWORD } from '@latchkey/contract/lengths';
-import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/limits';
+import { KEY_OVERLAP_SECONDS_MAX, USAGE_DAYS_MAX } from '@latchkey/contract/limits';
 import { formatCount, hasLength, isStorable, withoutInvisible } from '@latchkey/kit/validation/text';
 import { z } from 'zod';
 
@@ -162,6 +162,25 @@ export const pageNumber = z
     description: 'Page number, 1 by default. A page after the last one is empty.',
     examples: [1],
   });
+
+const DAYS_RULE = `must be a whole number from 1 to ${USAGE_DAYS_MAX}`;
+
+/** Days up to the current one (UTC). */
+export const dayCount = z
+  .string()
+  .regex(/^[1-9]\d?$/, DAYS_RULE)
+  .transform(Number)
+  .refine((days) => days <= USAGE_DAYS_MAX, DAYS_RULE)
+  .default(USAGE_DAYS_MAX)
+  .meta({
+    type: 'integer',
+    minimum: 1,
+    maximum: USAGE_DAYS_MAX,
+    description: 'Days to show, up to today (UTC).',
+    examples: [30],
+  });
+
+export const date = z.iso.date().meta({ description: 'Day (UTC).', examples: ['2026-05-12'] });
 
 const ENTITY_TAGS = /^\s*(?:\*|(?:W\/)?"[\x21\x23-\x7e]*"(?:\s*,\s*(?:W\/)?"[\x21\x23-\x7e]*")*)\s*$/;
 const IF_MATCH_LENGTH_MAX = 1_024;

@@ -90,6 +90,13 @@ export interface ApiKeyTable {
   updated_at: Date;
 }
 
+/** Requests of a key on a day (UTC). Days without any have no row. */
+export interface DailyRequestsTable {
+  api_key_id: string;
+  day: string;
+  requests: string;
+}
+
 /** An issuer whose tokens are exchanged for management keys. */
 export interface TrustedIssuerTable {
   id: string;
@@ -127,6 +134,7 @@ export interface IdentityDatabase {
   oidc_link: OidcLinkTable;
   oidc_used_flow: { state_hash: Buffer; expires_at: Date };
   api_key: ApiKeyTable;
+  daily_requests: DailyRequestsTable;
   trusted_issuer: TrustedIssuerTable;
   used_token: { token_hash: Buffer; expires_at: Date };
   deleted_account: DeletedAccountTable;

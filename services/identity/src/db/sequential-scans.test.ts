@@ -17,7 +17,17 @@ const mail = { SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'latchkey@example.test
 const { identity, settings, sign, claims } = await openTokenIssuer(mail);
 
 const ROWS = 5_000;
-const TABLES = ['account', 'session', 'api_key', 'two_factor', 'recovery_code', 'mail', 'trusted_issuer', 'used_token'];
+const TABLES = [
+  'account',
+  'session',
+  'api_key',
+  'two_factor',
+  'recovery_code',
+  'mail',
+  'trusted_issuer',
+  'used_token',
+  'daily_requests',
+];
 
 beforeAll(async () => {
   const client = await identity.db.connect();
@@ -50,6 +60,7 @@ beforeAll(async () => {
        60, now() from account`,
   );
   await client.query(`insert into used_token (token_hash, expires_at) select sha256(username::bytea), now() from account`);
+  await client.query(`insert into daily_requests (api_key_id, day, requests) select id, current_date, 1 from api_key`);
   await client.query('analyze');
   // Or the scans that the filling made would be counted up to a second later, as some test's.
   await client.query('select pg_stat_force_next_flush()');
@@ -107,6 +118,8 @@ test('no call scans a table sequentially', async () => {
     await apiKeys.listApiKeys(ref);
     await apiKeys.updateApiKey({ ...ref, name: 'Renamed' });
     await authentication.authenticate({ credential: keyCredential(key.plaintextKey), clientIp: '192.0.2.1' });
+    await apiKeys.recordApiKeyRequests({ counts: [{ apiKeyId: key.apiKey.id, requests: 1 }] });
+    await apiKeys.listApiKeyRequests({ ...ref, days: 90 });
     await apiKeys.revokeApiKey(ref);
     identity.clock.advance(MINUTE_MS);
     const { principal } = await authentication.authenticate({ credential: sessionCredential(session.token) });

@@ -48,6 +48,13 @@ export function createAppsClient(transport: Transport) {
           : [],
       );
     },
+    /** Reports the clients that applications have now on all nodes. */
+    async recordClients(clients: ReadonlyArray<readonly [applicationId: string, clients: number]>): Promise<void> {
+      await client.recordUsage(
+        { counts: clients.map(([applicationId, count]) => ({ applicationId, clients: count })) },
+        callFor(),
+      );
+    },
     async getLiveStates(applicationIds: readonly string[]): Promise<Map<string, LiveState>> {
       const { states } = await client.batchGetLiveStates({ applicationIds: [...applicationIds] }, callFor());
       return new Map(

@@ -94,6 +94,10 @@ export class Hubs {
     return count;
   }
 
+  all(): Iterable<Hub> {
+    return this.#hubs.values();
+  }
+
   *sockets(): Generator<LiveSocket> {
     for (const hub of this.#hubs.values()) yield* hub.sockets;
   }

@@ -1525,6 +1525,183 @@ export declare type ApplicationSummary = Message<"latchkey.apps.v1.ApplicationSu
 export declare const ApplicationSummarySchema: GenMessage<ApplicationSummary>;
 
 /**
+ * RecordUsageRequest is what a service has counted.
+ *
+ * @generated from message latchkey.apps.v1.RecordUsageRequest
+ */
+export declare type RecordUsageRequest = Message<"latchkey.apps.v1.RecordUsageRequest"> & {
+  /**
+   * Counts, up to 1,000.
+   *
+   * @generated from field: repeated latchkey.apps.v1.UsageCounts counts = 1;
+   */
+  counts: UsageCounts[];
+};
+
+/**
+ * Describes the message latchkey.apps.v1.RecordUsageRequest.
+ * Use `create(RecordUsageRequestSchema)` to create a new message.
+ */
+export declare const RecordUsageRequestSchema: GenMessage<RecordUsageRequest>;
+
+/**
+ * UsageCounts are counts of an application.
+ *
+ * @generated from message latchkey.apps.v1.UsageCounts
+ */
+export declare type UsageCounts = Message<"latchkey.apps.v1.UsageCounts"> & {
+  /**
+   * Application, a UUID.
+   *
+   * @generated from field: string application_id = 1;
+   */
+  applicationId: string;
+
+  /**
+   * Files that were downloaded since the last call.
+   *
+   * @generated from field: uint32 downloads = 2;
+   */
+  downloads: number;
+
+  /**
+   * Files that were uploaded since the last call.
+   *
+   * @generated from field: uint32 uploads = 3;
+   */
+  uploads: number;
+
+  /**
+   * Clients that are connected now. The most of a day counts.
+   *
+   * @generated from field: uint32 clients = 4;
+   */
+  clients: number;
+};
+
+/**
+ * Describes the message latchkey.apps.v1.UsageCounts.
+ * Use `create(UsageCountsSchema)` to create a new message.
+ */
+export declare const UsageCountsSchema: GenMessage<UsageCounts>;
+
+/**
+ * RecordUsageResponse is empty.
+ *
+ * @generated from message latchkey.apps.v1.RecordUsageResponse
+ */
+export declare type RecordUsageResponse = Message<"latchkey.apps.v1.RecordUsageResponse"> & {
+};
+
+/**
+ * Describes the message latchkey.apps.v1.RecordUsageResponse.
+ * Use `create(RecordUsageResponseSchema)` to create a new message.
+ */
+export declare const RecordUsageResponseSchema: GenMessage<RecordUsageResponse>;
+
+/**
+ * ListDailyUsageRequest names an application.
+ *
+ * @generated from message latchkey.apps.v1.ListDailyUsageRequest
+ */
+export declare type ListDailyUsageRequest = Message<"latchkey.apps.v1.ListDailyUsageRequest"> & {
+  /**
+   * Account, a UUID. Required.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * Application, a UUID. Required.
+   *
+   * @generated from field: string application_id = 2;
+   */
+  applicationId: string;
+
+  /**
+   * Days up to today, 1 to 90. Required.
+   *
+   * @generated from field: int32 days = 3;
+   */
+  days: number;
+};
+
+/**
+ * Describes the message latchkey.apps.v1.ListDailyUsageRequest.
+ * Use `create(ListDailyUsageRequestSchema)` to create a new message.
+ */
+export declare const ListDailyUsageRequestSchema: GenMessage<ListDailyUsageRequest>;
+
+/**
+ * ListDailyUsageResponse is the usage.
+ *
+ * @generated from message latchkey.apps.v1.ListDailyUsageResponse
+ */
+export declare type ListDailyUsageResponse = Message<"latchkey.apps.v1.ListDailyUsageResponse"> & {
+  /**
+   * One for each day, oldest first; the last is today, which is not over.
+   *
+   * @generated from field: repeated latchkey.apps.v1.DailyUsage days = 1;
+   */
+  days: DailyUsage[];
+};
+
+/**
+ * Describes the message latchkey.apps.v1.ListDailyUsageResponse.
+ * Use `create(ListDailyUsageResponseSchema)` to create a new message.
+ */
+export declare const ListDailyUsageResponseSchema: GenMessage<ListDailyUsageResponse>;
+
+/**
+ * DailyUsage is the usage of a day (UTC). What is counted becomes visible within 15 seconds.
+ *
+ * @generated from message latchkey.apps.v1.DailyUsage
+ */
+export declare type DailyUsage = Message<"latchkey.apps.v1.DailyUsage"> & {
+  /**
+   * The day, `YYYY-MM-DD`.
+   *
+   * @generated from field: string date = 1;
+   */
+  date: string;
+
+  /**
+   * Events for live clients.
+   *
+   * @generated from field: int64 events = 2;
+   */
+  events: bigint;
+
+  /**
+   * Files that were downloaded.
+   *
+   * @generated from field: int64 downloads = 3;
+   */
+  downloads: bigint;
+
+  /**
+   * Files that were uploaded.
+   *
+   * @generated from field: int64 uploads = 4;
+   */
+  uploads: bigint;
+
+  /**
+   * The most clients that were connected at one moment.
+   *
+   * @generated from field: int64 clients_max = 5;
+   */
+  clientsMax: bigint;
+};
+
+/**
+ * Describes the message latchkey.apps.v1.DailyUsage.
+ * Use `create(DailyUsageSchema)` to create a new message.
+ */
+export declare const DailyUsageSchema: GenMessage<DailyUsage>;
+
+/**
  * ApplicationError is why a call of the apps service fails.
  *
  * @generated from enum latchkey.apps.v1.ApplicationError
@@ -1566,7 +1743,7 @@ export enum ApplicationError {
   ACCOUNT_ID_INVALID = 4,
 
   /**
-   * The page size, page token or number of ids is out of bounds.
+   * The page size, page token, or number of ids or days is out of bounds.
    *
    * @generated from enum value: APPLICATION_ERROR_PAGE_TOKEN_INVALID = 5;
    */
@@ -1953,6 +2130,27 @@ export declare const ApplicationService: GenService<{
     methodKind: "unary";
     input: typeof BatchGetLiveStatesRequestSchema;
     output: typeof BatchGetLiveStatesResponseSchema;
+  },
+  /**
+   * RecordUsage adds to the usage of the current day (UTC) of some applications. Unknown ids are
+   * ignored. A call that is repeated because its response was lost counts twice.
+   *
+   * @generated from rpc latchkey.apps.v1.ApplicationService.RecordUsage
+   */
+  recordUsage: {
+    methodKind: "unary";
+    input: typeof RecordUsageRequestSchema;
+    output: typeof RecordUsageResponseSchema;
+  },
+  /**
+   * ListDailyUsage returns the usage of an application, a row for each of the last days (UTC).
+   *
+   * @generated from rpc latchkey.apps.v1.ApplicationService.ListDailyUsage
+   */
+  listDailyUsage: {
+    methodKind: "unary";
+    input: typeof ListDailyUsageRequestSchema;
+    output: typeof ListDailyUsageResponseSchema;
   },
   /**
    * DeleteAccountApplications deletes applications of an account, each as DeleteApplication does.

@@ -704,6 +704,148 @@ export declare type RotateApiKeyResponse = Message<"latchkey.identity.v1.RotateA
 export declare const RotateApiKeyResponseSchema: GenMessage<RotateApiKeyResponse>;
 
 /**
+ * RecordApiKeyRequestsRequest is what a gateway has counted.
+ *
+ * @generated from message latchkey.identity.v1.RecordApiKeyRequestsRequest
+ */
+export declare type RecordApiKeyRequestsRequest = Message<"latchkey.identity.v1.RecordApiKeyRequestsRequest"> & {
+  /**
+   * Counts, of which the first 1,000 are recorded.
+   *
+   * @generated from field: repeated latchkey.identity.v1.ApiKeyRequestCount counts = 1;
+   */
+  counts: ApiKeyRequestCount[];
+};
+
+/**
+ * Describes the message latchkey.identity.v1.RecordApiKeyRequestsRequest.
+ * Use `create(RecordApiKeyRequestsRequestSchema)` to create a new message.
+ */
+export declare const RecordApiKeyRequestsRequestSchema: GenMessage<RecordApiKeyRequestsRequest>;
+
+/**
+ * ApiKeyRequestCount is a count of a key.
+ *
+ * @generated from message latchkey.identity.v1.ApiKeyRequestCount
+ */
+export declare type ApiKeyRequestCount = Message<"latchkey.identity.v1.ApiKeyRequestCount"> & {
+  /**
+   * Key, a UUID.
+   *
+   * @generated from field: string api_key_id = 1;
+   */
+  apiKeyId: string;
+
+  /**
+   * Requests that it authenticated since the last call.
+   *
+   * @generated from field: uint32 requests = 2;
+   */
+  requests: number;
+};
+
+/**
+ * Describes the message latchkey.identity.v1.ApiKeyRequestCount.
+ * Use `create(ApiKeyRequestCountSchema)` to create a new message.
+ */
+export declare const ApiKeyRequestCountSchema: GenMessage<ApiKeyRequestCount>;
+
+/**
+ * RecordApiKeyRequestsResponse is empty.
+ *
+ * @generated from message latchkey.identity.v1.RecordApiKeyRequestsResponse
+ */
+export declare type RecordApiKeyRequestsResponse = Message<"latchkey.identity.v1.RecordApiKeyRequestsResponse"> & {
+};
+
+/**
+ * Describes the message latchkey.identity.v1.RecordApiKeyRequestsResponse.
+ * Use `create(RecordApiKeyRequestsResponseSchema)` to create a new message.
+ */
+export declare const RecordApiKeyRequestsResponseSchema: GenMessage<RecordApiKeyRequestsResponse>;
+
+/**
+ * ListApiKeyRequestsRequest names a key.
+ *
+ * @generated from message latchkey.identity.v1.ListApiKeyRequestsRequest
+ */
+export declare type ListApiKeyRequestsRequest = Message<"latchkey.identity.v1.ListApiKeyRequestsRequest"> & {
+  /**
+   * Account, a UUID. Required.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+
+  /**
+   * Key, a UUID. Required.
+   *
+   * @generated from field: string api_key_id = 2;
+   */
+  apiKeyId: string;
+
+  /**
+   * Days up to today, 1 to 90; others count as the nearest of these.
+   *
+   * @generated from field: int32 days = 3;
+   */
+  days: number;
+};
+
+/**
+ * Describes the message latchkey.identity.v1.ListApiKeyRequestsRequest.
+ * Use `create(ListApiKeyRequestsRequestSchema)` to create a new message.
+ */
+export declare const ListApiKeyRequestsRequestSchema: GenMessage<ListApiKeyRequestsRequest>;
+
+/**
+ * ListApiKeyRequestsResponse is the requests.
+ *
+ * @generated from message latchkey.identity.v1.ListApiKeyRequestsResponse
+ */
+export declare type ListApiKeyRequestsResponse = Message<"latchkey.identity.v1.ListApiKeyRequestsResponse"> & {
+  /**
+   * One for each day, oldest first; the last is today, which is not over.
+   *
+   * @generated from field: repeated latchkey.identity.v1.DailyRequests days = 1;
+   */
+  days: DailyRequests[];
+};
+
+/**
+ * Describes the message latchkey.identity.v1.ListApiKeyRequestsResponse.
+ * Use `create(ListApiKeyRequestsResponseSchema)` to create a new message.
+ */
+export declare const ListApiKeyRequestsResponseSchema: GenMessage<ListApiKeyRequestsResponse>;
+
+/**
+ * DailyRequests is the requests of a day (UTC). They become visible within 15 seconds.
+ *
+ * @generated from message latchkey.identity.v1.DailyRequests
+ */
+export declare type DailyRequests = Message<"latchkey.identity.v1.DailyRequests"> & {
+  /**
+   * The day, `YYYY-MM-DD`.
+   *
+   * @generated from field: string date = 1;
+   */
+  date: string;
+
+  /**
+   * Requests that the key authenticated, without those beyond a rate limit.
+   *
+   * @generated from field: int64 requests = 2;
+   */
+  requests: bigint;
+};
+
+/**
+ * Describes the message latchkey.identity.v1.DailyRequests.
+ * Use `create(DailyRequestsSchema)` to create a new message.
+ */
+export declare const DailyRequestsSchema: GenMessage<DailyRequests>;
+
+/**
  * ApiKeyError is why a change of management API keys fails.
  *
  * @generated from enum latchkey.identity.v1.ApiKeyError
@@ -913,6 +1055,27 @@ export declare const ApiKeyService: GenService<{
     methodKind: "unary";
     input: typeof GetApiKeyUsageRequestSchema;
     output: typeof GetApiKeyUsageResponseSchema;
+  },
+  /**
+   * RecordApiKeyRequests adds to the requests of the current day (UTC) of some keys. Unknown ids are
+   * ignored. A call that is repeated because its response was lost counts twice.
+   *
+   * @generated from rpc latchkey.identity.v1.ApiKeyService.RecordApiKeyRequests
+   */
+  recordApiKeyRequests: {
+    methodKind: "unary";
+    input: typeof RecordApiKeyRequestsRequestSchema;
+    output: typeof RecordApiKeyRequestsResponseSchema;
+  },
+  /**
+   * ListApiKeyRequests returns the requests of a key, a row for each of the last days (UTC).
+   *
+   * @generated from rpc latchkey.identity.v1.ApiKeyService.ListApiKeyRequests
+   */
+  listApiKeyRequests: {
+    methodKind: "unary";
+    input: typeof ListApiKeyRequestsRequestSchema;
+    output: typeof ListApiKeyRequestsResponseSchema;
   },
 }>;
 

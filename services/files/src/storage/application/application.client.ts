@@ -1,4 +1,6 @@
 import { createClient, type Transport } from '@connectrpc/connect';
+import { createBufferedCounts } from '@latchkey/kit/concurrency/buffered-counts';
+import type { Logger } from '@latchkey/kit/log/logger';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
@@ -12,6 +14,20 @@ export function createFindOwned(appsTransport: Transport): FindOwnedApplications
     const owned = await client.findOwnedApplications({ accountId, applicationIds: [...applicationIds] }, options);
     return new Set(owned.applicationIds);
   };
+}
+
+/** Counts uploads and downloads, by application, and reports them to apps. */
+export function createUsageCounts(appsTransport: Transport, logger: Logger) {
+  const client = createClient(ApplicationService, appsTransport);
+  return createBufferedCounts<'uploads' | 'downloads'>({
+    name: 'usage',
+    logger,
+    deliver: (batch) =>
+      client.recordUsage(
+        { counts: batch.map(([applicationId, counts]) => ({ applicationId, ...counts })) },
+        { timeoutMs: DEADLINES_MS.apps },
+      ),
+  });
 }
 
 /** True if a published release needs a file. Others lose it if it is deleted, else they keep it. */

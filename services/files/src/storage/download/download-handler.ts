@@ -145,6 +145,8 @@ async function send(
     ...bodyHeaders(file, byteSize),
     ...(range && { 'content-range': `bytes ${range.start}-${range.end}/${file.byteSize}` }),
   });
+  // The parts of a file that is fetched in parts count once.
+  if (!range || range.start === 0) ctx.usage.add(file.applicationId, 'downloads');
   const facts = () => ({ requestId, fileId: file.id, byteSize, ms: Math.round(performance.now() - startedAt) });
   try {
     await sendBody(res, body, { byteSize, stallTimeoutMs });

@@ -177,7 +177,7 @@ describe('a download URL', () => {
     return { count: file?.presignedUrlsCount, last: last && timestampDate(last) };
   };
   const withStore = (createDownloadUrl: ObjectStore['createDownloadUrl']) =>
-    files.connect({ aroundStore: (store) => ({ ...store, createDownloadUrl }) }).client;
+    files.connect({ aroundStore: (store) => ({ ...store, createDownloadUrl }) });
 
   it('is of this service for the disk store, valid for 300 seconds unless given, and counted', async () => {
     const ref = files.createOwned();
@@ -200,9 +200,10 @@ describe('a download URL', () => {
   it('is the store’s own where it serves objects; one that could not be created is not counted', async () => {
     const ref = files.createOwned();
     const fileId = await storeFile(files, ref, { name: 'a.png', contentType: 'image/png' });
-    await expect(withStore(() => Promise.reject(new Error('no')))?.createDownloadUrl({ ...ref, fileId })).rejects.toThrow();
+    const failing = withStore(() => Promise.reject(new Error('no')));
+    await expect(failing.client.createDownloadUrl({ ...ref, fileId })).rejects.toThrow();
     const asked: unknown[] = [];
-    const client = withStore(async (...args) => {
+    const { client, ctx } = withStore(async (...args) => {
       asked.push(args);
       return 'https://store.example/object';
     });
@@ -211,6 +212,9 @@ describe('a download URL', () => {
     const description = { fileName: 'a.png', contentType: 'image/png', lifetimeSeconds: 60 };
     expect(asked).toEqual([[objectKey(ref.applicationId, fileId), description]]);
     expect((await counters(ref)).count).toBe(1n);
+    await Promise.all([failing.ctx.usage.stop(), ctx.usage.stop()]);
+    const { applicationId } = ref;
+    expect(files.apps.usage).toEqual([{ applicationId, uploads: 0, downloads: 1 }]);
   });
 
   it.each([-1, 3_601])('is not valid for %i seconds', async (lifetimeSeconds) => {

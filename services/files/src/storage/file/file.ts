@@ -109,6 +109,8 @@ export async function createDownloadUrl(
     const url = storeUrl ?? ctx.downloadUrls.create(file.objectId, expiresAt);
     // Counted last, so that only URLs that callers got are counted.
     if (!(await countDownloadUrl(db, fileId, now))) throw errors.file_not_found();
+    // Downloads by the store's URLs do not come by.
+    if (storeUrl !== undefined) ctx.usage.add(applicationId, 'downloads');
     return { url, expiresAt };
   });
 }

@@ -56,6 +56,7 @@ export async function commitUpload(
   await requireOwned(findOwned, { accountId, applicationId, requestId });
   const question = { accountId, requestId, usages: await selectCharges(ctx.db, accountId) };
   const deleted = await findDeleted({ ...ctx, findOwned }, question, byteSize);
+  let own: UploadResponse | undefined;
   let replaced: { readonly by: UploadResponse; readonly key: string } | undefined;
   const commit = async (tx: Kysely<FilesDatabase>) => {
     // The row lock orders this and the deletion of the application, which abandons uploads before
@@ -97,11 +98,13 @@ export async function commitUpload(
     const changes = { displayName, byteSize, checksum: checksum.toString('hex'), ...previous };
     const event = { ...file, action: former ? 'file.replaced' : 'file.uploaded', changes } as const;
     await recordFiles(tx, originFrom(upload.actor, requestId), event);
+    own = stored;
     return stored;
   };
   const run = () => resumeCall(upload.call, ctx.resultKey, () => runTransaction(ctx.db, commit));
   const stored = await waitUntilReachable(run, signal)();
   // The kept result of another call says nothing of this one, which was undone.
+  if (own === stored) ctx.usage.add(applicationId, 'uploads');
   if (replaced?.by === stored) await removeObjectsSoon(ctx, [replaced.key]);
   return stored;
 }

@@ -1,0 +1,61 @@
+import type { Logger } from '../log/logger.ts';
+import { stopAll } from '../process/lifecycle.ts';
+import { createSweeper } from '../sweeper/sweeper.ts';
+
+/** Keys in memory; beyond them, counts of other keys are lost until the next delivery. */
+const KEYS_MAX = 50_000;
+const BATCH_MAX = 500;
+const INTERVAL_MS = 10_000;
+
+/** A key, and its counts by name since the last delivery. */
+export type CountedKey<N extends string> = readonly [key: string, counts: Readonly<Partial<Record<N, number>>>];
+
+export type BufferedCounts<N extends string> = Pick<ReturnType<typeof createBufferedCounts<N>>, 'add'>;
+
+/**
+ * Counts in memory that are delivered in batches every 10 s and at the stop, so that counting a
+ * request costs no write. A killed process loses those since its last delivery. A failed batch is
+ * delivered again, which counts twice where only the response was lost.
+ *
+ * @param options `name` of the sweep in metrics
+ */
+export function createBufferedCounts<N extends string>(options: {
+  readonly name: string;
+  readonly logger: Logger;
+  readonly deliver: (batch: ReadonlyArray<CountedKey<N>>) => Promise<unknown>;
+  readonly keysMax?: number;
+}) {
+  const { name, logger, deliver, keysMax = KEYS_MAX } = options;
+  const keys = new Map<string, Partial<Record<N, number>>>();
+  const add = (key: string, count: N, by = 1): void => {
+    const counts = keys.get(key);
+    if (counts) counts[count] = (counts[count] ?? 0) + by;
+    else if (keys.size < keysMax) keys.set(key, { [count]: by } as Partial<Record<N, number>>);
+  };
+  const restore = (batch: ReadonlyArray<CountedKey<N>>) => {
+    for (const [key, counts] of batch)
+      for (const [count, by] of Object.entries(counts) as Array<[N, number]>) add(key, count, by);
+  };
+  const deliverAll = async () => {
+    // Keys that are counted meanwhile belong to the next delivery.
+    for (let left = keys.size; left > 0; left -= BATCH_MAX) {
+      const batch = [...keys].slice(0, BATCH_MAX);
+      for (const [key] of batch) keys.delete(key);
+      try {
+        await deliver(batch);
+      } catch (err) {
+        restore(batch);
+        throw err;
+      }
+    }
+  };
+  const sweeper = createSweeper({ intervalMs: INTERVAL_MS, logger, sweeps: { [name]: deliverAll } });
+  return {
+    add,
+    start: sweeper.start,
+    stop: () =>
+      stopAll(sweeper.stop, () =>
+        deliverAll().catch((err: unknown) => logger.warn({ err, name }, 'counts since the last delivery are lost')),
+      ),
+  };
+}

@@ -1,0 +1,37 @@
+import type { Redis } from './redis.ts';
+
+/** Length of a sample. */
+const SAMPLE_MS = 5_000;
+/** Time in which every node has added its clients to a sample that began. */
+const COMPLETE_MS = 2_500;
+const LIFETIME_MS = 60_000;
+
+/** KEYS: sample. ARGV: lifetime in ms, then ids and counts. Returns the sums so far. */
+const ADD_SCRIPT = `
+local sums = {}
+for i = 2, #ARGV, 2 do sums[#sums + 1] = redis.call('HINCRBY', KEYS[1], ARGV[i], ARGV[i + 1]) end
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+return sums`;
+
+/**
+ * Number of the sample that a time belongs to. All nodes count the same sample at the same time, so
+ * that a client which moves from one node to another counts once.
+ */
+export const sampleAt = (time: Date): number => Math.floor(time.getTime() / SAMPLE_MS);
+
+const keyOf = (sample: number) => `latchkey:live-clients:${sample}`;
+
+/** Adds the live clients of this node to a sample, once; returns the sums of all nodes so far. */
+export async function addLiveClients(
+  redis: Pick<Redis, 'eval'>,
+  sample: number,
+  counts: ReadonlyArray<readonly [applicationId: string, clients: number]>,
+): Promise<number[]> {
+  return (await redis.eval(ADD_SCRIPT, 1, keyOf(sample), LIFETIME_MS, ...counts.flat())) as number[];
+}
+
+/** The live clients of an application on all nodes, as they were 3 to 8 seconds ago. */
+export async function readLiveClients(redis: Pick<Redis, 'hget'>, applicationId: string, now = new Date()): Promise<number> {
+  const sample = sampleAt(new Date(now.getTime() - COMPLETE_MS));
+  return Number(await redis.hget(keyOf(sample), applicationId));
+}

@@ -1,0 +1,61 @@
+import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { z } from 'zod';
+import { checkOwned } from '../routing/application.ts';
+import { defineRoute, type RouteContext } from '../routing/route.ts';
+import { applicationId, date, dayCount } from '../routing/schemas.ts';
+
+const count = (description: string, example: number) => z.int().meta({ description, examples: [example] });
+
+const dailyUsage = z
+  .object({
+    date,
+    events: count('Events that its clients are sent.', 3),
+    downloads: count('Downloads of its files.', 240),
+    uploads: count('Files that were uploaded.', 2),
+    clientsMax: count('The most live clients at one moment.', 57),
+  })
+  .meta({ id: 'DailyUsage' });
+
+export const usageRoutes = ({ clients, countLiveClients }: RouteContext) => [
+  defineRoute('GET /api/v1/panel/get-usage', 'applications:read', {
+    operationId: 'getUsage',
+    application: 'query',
+    summary: 'Get the usage of an application by day',
+    description: [
+      'A row for each day, oldest first; today is the last. Usage is counted in the background, and shown within 15 seconds.',
+      'A download is counted when it begins, and once if the file is fetched in parts. With S3, downloads do not pass the service: each URL that is created counts.',
+    ].join('\n\n'),
+    query: z.object({ applicationId, days: dayCount }),
+    data: z.array(dailyUsage),
+    message: 'Successfully fetched usage',
+    failures: [ApplicationService.method.listDailyUsage],
+    handle: async ({ application, query: { days } }) => {
+      const usage = await clients.applications.listDailyUsage({ ...application, days });
+      return usage.days.map(({ date, events, downloads, uploads, clientsMax }) => ({
+        date,
+        events: Number(events),
+        downloads: Number(downloads),
+        uploads: Number(uploads),
+        clientsMax: Number(clientsMax),
+      }));
+    },
+  }),
+  defineRoute('GET /api/v1/panel/get-live-clients', 'applications:read', {
+    operationId: 'getLiveClients',
+    application: 'query',
+    summary: 'Get the number of live clients of an application',
+    description: 'The clients that were connected a few seconds ago, counted every 5 seconds on all nodes together.',
+    data: z.object({
+      clients: z
+        .int()
+        .nullable()
+        .meta({ description: 'Null while it is not known.', examples: [42] }),
+    }),
+    message: 'Successfully fetched live clients',
+    failures: [ApplicationService.method.findOwnedApplications, 'application_not_found'],
+    handle: async ({ application }) => {
+      await checkOwned(clients, application);
+      return { clients: await countLiveClients(application.applicationId).catch(() => null) };
+    },
+  }),
+];
