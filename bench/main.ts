@@ -5,10 +5,10 @@ import { startPostgres } from '@latchkey/embedded/postgres/postgres';
 import { startRedis } from '@latchkey/embedded/redis/redis';
 import { measureAvatarCpu } from './figures/avatar.ts';
 import { measureBroadcast } from './figures/broadcast.ts';
-import { measureBurst } from './figures/burst.ts';
+import { measureBurst, measurePolls } from './figures/burst.ts';
 import { measureFilesTable } from './figures/files-table.ts';
 import { measureLiveLatency } from './figures/live-latency.ts';
-import { measureSettings, measureThroughput } from './figures/settings-read.ts';
+import { measureFeed, measureSettings, measureThroughput } from './figures/settings-read.ts';
 import { measureSize } from './figures/size.ts';
 import { measureMemory, measureStart } from './figures/start.ts';
 import { measureStorm } from './figures/storm.ts';
@@ -42,8 +42,11 @@ const figures: Array<[string, (servers: Servers) => Promise<Figure | Figure[]>]>
   ['F9', () => measureStart(dataDir, 3)],
   ['F10', (servers) => measureMemory(servers)],
   ['F11', (servers) => measureThroughput(servers, ROUNDS)],
+  ['F14', (servers) => measureFeed(servers, ROUNDS)],
   ['S8', (servers) => measureBurst(servers, 'standalone', ROUNDS)],
   ['S8', (servers) => measureBurst(servers, 'deployed', ROUNDS)],
+  ['S8', (servers) => measurePolls(servers, 'standalone', ROUNDS)],
+  ['S8', (servers) => measurePolls(servers, 'deployed', ROUNDS)],
   ['size', (servers) => measureSize(servers)],
   ['storm', (servers) => measureStorm(servers)],
 ];

@@ -1,5 +1,5 @@
 import autocannon from 'autocannon';
-import { prepareCaller } from '../harness/account.ts';
+import { type Caller, prepareCaller, publishRelease } from '../harness/account.ts';
 import { type Servers, type Shape, type Side, startBaseline, startOurs } from '../harness/ours.ts';
 import { compare, type Figure } from '../harness/report.ts';
 
@@ -17,15 +17,23 @@ interface Target {
 }
 
 /** Latchkey and a bare Fastify handler with one primary-key SELECT, both warm. */
-async function startSides(servers: Servers, shape: Shape) {
+async function startSides(
+  servers: Servers,
+  shape: Shape,
+  prepareTarget: (baseUrl: string, caller: Caller) => Target | Promise<Target> = settingsOf,
+) {
   const ours = await startOurs(servers, shape);
   const baseline = await startBaseline(servers);
-  const { headers, applicationId } = await prepareCaller(ours.baseUrl);
-  const target = { url: `${ours.baseUrl}/api/v1/panel/get-application-settings?applicationId=${applicationId}`, headers };
-  const bareTarget = { url: `${baseline.baseUrl}/settings?applicationId=${applicationId}` };
+  const caller = await prepareCaller(ours.baseUrl);
+  const target = await prepareTarget(ours.baseUrl, caller);
+  const bareTarget = { url: `${baseline.baseUrl}/settings?applicationId=${caller.applicationId}` };
   for (const each of [target, bareTarget]) await load(each, WARM_UP_SECONDS);
   return { ours, target, baseline, bareTarget };
 }
+
+const settingsOf = (baseUrl: string, { headers, applicationId }: Caller): Target => {
+  return { url: `${baseUrl}/api/v1/panel/get-application-settings?applicationId=${applicationId}`, headers };
+};
 
 /**
  * F1 and F2: CPU per authenticated `get-application-settings` of all our processes, over that of
@@ -36,6 +44,16 @@ export async function measureSettings(servers: Servers, shape: Shape, rounds: nu
   const [id, goal] = shape === 'standalone' ? ['F1', '≤ 1.2'] : ['F2', '≤ 3.8'];
   return compare(
     { id, goal, what: `get-application-settings, ${shape}, CPU per request`, rounds, unit: 'µs', digits: 0 },
+    () => microsecondsPerRequest(ours, target),
+    () => microsecondsPerRequest(baseline, bareTarget),
+  );
+}
+
+/** F14: CPU per read of an update feed, over that of the same bare handler. */
+export async function measureFeed(servers: Servers, rounds: number): Promise<Figure> {
+  const { ours, target, baseline, bareTarget } = await startSides(servers, 'standalone', publishRelease);
+  return compare(
+    { id: 'F14', goal: '≤ 1.5', what: 'latest.json, standalone, CPU per request', rounds, unit: 'µs', digits: 0 },
     () => microsecondsPerRequest(ours, target),
     () => microsecondsPerRequest(baseline, bareTarget),
   );

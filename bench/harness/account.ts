@@ -9,6 +9,7 @@ export interface Caller {
   readonly sessionHeaders: Record<string, string>;
   readonly applicationId: string;
   readonly socketKey: string;
+  readonly httpKey: string;
 }
 
 /** Signs up, creates a key and an application. */
@@ -25,5 +26,20 @@ export async function prepareCaller(baseUrl: string): Promise<Caller> {
   await request(`${panel}/create-application`, { json: { name: 'Benchmark' }, headers });
   const { body: list } = await request(`${panel}/get-applications`, { method: 'GET', headers });
   const [{ id, applicationApiKeys }] = list.data;
-  return { headers, sessionHeaders, applicationId: id, socketKey: applicationApiKeys.socketKey };
+  const { socketKey, httpKey } = applicationApiKeys;
+  return { headers, sessionHeaders, applicationId: id, socketKey, httpKey };
+}
+
+/** Publishes a release of one file, and returns the feed of its channel. */
+export async function publishRelease(baseUrl: string, { headers, applicationId, httpKey }: Caller) {
+  const panel = `${baseUrl}/api/v1/panel`;
+  const type = { 'content-type': 'application/octet-stream' };
+  const upload = `${panel}/upload-file?applicationId=${applicationId}&fileName=setup.exe`;
+  const { body: file } = await request(upload, { headers: { ...headers, ...type }, body: 'setup' });
+  const artifact = { fileId: file.data.id, name: 'Setup.exe', platform: 'windows', arch: 'x86_64', kind: 'exe' };
+  const json = { version: '1.4.0', artifacts: [artifact] };
+  const { body: draft } = await request(`${panel}/releases?applicationId=${applicationId}`, { headers, json });
+  await request(`${panel}/releases/${draft.data.id}/publish`, { headers });
+  const url = `${baseUrl}/api/v1/updates/${applicationId}/stable/latest.json`;
+  return { url, headers: { authorization: `Bearer ${httpKey}` } };
 }

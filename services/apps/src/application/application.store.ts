@@ -4,7 +4,6 @@ import { type Insertable, type Kysely, type Selectable, sql, type Updateable } f
 import type pg from 'pg';
 import type { ApplicationTable, AppsDatabase, SettingsRow } from '../db/schema.ts';
 import { createEventReads, EPOCH } from '../event/event.store.ts';
-import type { ReleaseWithArtifacts } from '../release/release.store.ts';
 import { createPreviousKeyRead } from '../runtime-key/previous-key.store.ts';
 import type { RuntimeKeyType } from '../runtime-key/vault.ts';
 import type { PageStart } from './page.ts';
@@ -167,12 +166,12 @@ export async function selectLevels(db: Kysely<AppsDatabase>, accountId: string, 
 export type KeyHolderRow = SettingsRow &
   Pick<ApplicationRow, 'id' | 'account_id' | 'name' | 'last_sequence'> & { readonly epoch: string };
 
-/** A channel as updaters see it; null without published releases. */
+/** A channel as updaters see it; its releases in JSON, null without published ones. */
 interface FeedRow {
   readonly name: string;
   readonly http_key_hash: Buffer;
   readonly public_updates: boolean;
-  readonly releases: readonly ReleaseWithArtifacts[] | null;
+  readonly releases: string | null;
 }
 
 /**
@@ -198,7 +197,7 @@ export function createReads(pool: pg.Pool) {
   const selectFeed: (id: string, channel: string) => Promise<FeedRow | undefined> = createSharedRead(pool, {
     name: 'select-feed',
     key: { id: 'uuid', channel: 'text' },
-    select: `select name, http_key_hash, public_updates, releases from application
+    select: `select name, http_key_hash, public_updates, releases::text from application
       left join release_feed on application_id = id and release_feed.channel = asked.channel where id = asked.id`,
   });
   const selectById: (id: string) => Promise<KeyHolderRow | undefined> = createSharedRead(pool, {

@@ -13,11 +13,14 @@ export const deriveDownloadKey = (secretKey: string): KeyObject => deriveKey(sec
 const sign = (key: KeyObject, applicationId: string, payload: string) =>
   hmac(key, `${applicationId} ${payload}`).toString('base64url');
 
-/** Signs a file for download. The tokens of one hour are the same, so that feeds can be cached. */
+/** The hour that a new token expires in, since 1970: feeds can be cached, as it changes once an hour. */
+export const expiryHour = (now: Date): number => Math.ceil(now.getTime() / HOUR_MS) + LIFETIME_HOURS;
+
+/** Signs a file for download. */
 export function createDownloadToken(key: KeyObject, applicationId: string, fileId: string, now: Date): string {
   const bytes = Buffer.alloc(ID_BYTES + HOUR_BYTES);
   bytes.write(fileId.replaceAll('-', ''), 'hex');
-  bytes.writeUInt32BE(Math.ceil(now.getTime() / HOUR_MS) + LIFETIME_HOURS, ID_BYTES);
+  bytes.writeUInt32BE(expiryHour(now), ID_BYTES);
   const payload = bytes.toString('base64url');
   return payload + sign(key, applicationId, payload);
 }

@@ -9,7 +9,7 @@ import { readDownloadToken } from './download-token.ts';
 import * as store from './release.store.ts';
 
 /**
- * The published releases of a channel, the highest version first. A key must be one of the
+ * The published releases of a channel in JSON, the highest version first. A key must be one of the
  * application; without a key, the application must have public updates.
  *
  * @throws `feed_key_invalid`, `feed_not_found`
@@ -26,7 +26,8 @@ export async function getFeed(ctx: AppsContext, applicationText: string, channel
     if (holder.id !== applicationId) throw errors.feed_not_found();
   }
   if (!feed || !applicationId) throw errors.feed_not_found();
-  return { applicationId, applicationName: feed.name, publicUpdates: feed.public_updates, releases: feed.releases ?? [] };
+  const { name: applicationName, public_updates: publicUpdates, releases } = feed;
+  return { applicationId, applicationName, publicUpdates, releasesJson: releases ?? '[]' };
 }
 
 /** The file of a download token that a published release has. Throws `feed_not_found`. */

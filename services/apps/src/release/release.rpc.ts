@@ -1,10 +1,12 @@
+import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { actingFor, bindCalls } from '@latchkey/audit/actor';
 import type { RpcImpl } from '@latchkey/kit/rpc/route';
-import { type ReleaseService, ReleaseStatus } from '@latchkey/proto/latchkey/apps/v1/release_pb';
+import { type Release, ReleaseSchema, type ReleaseService, ReleaseStatus } from '@latchkey/proto/latchkey/apps/v1/release_pb';
+import { LRUCache } from 'lru-cache';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
-import { createDownloadToken } from './download-token.ts';
+import { createDownloadToken, expiryHour } from './download-token.ts';
 import { detachFile, getFeed, resolveDownload } from './feed.ts';
 import * as releases from './release.ts';
 import * as settings from './release-settings.ts';
@@ -13,6 +15,7 @@ const STATUSES = { draft: ReleaseStatus.DRAFT, published: ReleaseStatus.PUBLISHE
 
 export function releaseRpc(ctx: AppsContext): RpcImpl<typeof ReleaseService> {
   const bind = bindCalls((call) => actingFor(ctx, call));
+  const readOffered = createFeedReader(ctx);
   return {
     createRelease: bind(async (acting, request) => {
       if (!request.release) throw errors.release_invalid();
@@ -34,12 +37,40 @@ export function releaseRpc(ctx: AppsContext): RpcImpl<typeof ReleaseService> {
     updateReleaseSettings: bind(settings.updateReleaseSettings, toSettings),
     detachFile: async (request) => ({ isNeeded: await detachFile(ctx, request) }),
     async getFeed(request) {
-      const feed = await getFeed(ctx, request.applicationId, request.channel, request.httpKey);
-      const now = ctx.clock();
-      const tokenOf = (fileId: string) => createDownloadToken(ctx.downloadKey, feed.applicationId, fileId, now);
-      return { ...feed, releases: feed.releases.map((row) => toMessage(row, tokenOf)) };
+      const { channel, httpKey } = request;
+      const { applicationId, releasesJson, ...feed } = await getFeed(ctx, request.applicationId, channel, httpKey);
+      return { ...feed, releases: readOffered(applicationId, channel, releasesJson) };
     },
     resolveDownload: ({ applicationId, token }) => resolveDownload(ctx, applicationId, token),
+  };
+}
+
+/** Length of all feeds in memory, in characters of their JSON. */
+const FEEDS_LENGTH_MAX = 16 * 1024 * 1024;
+
+interface ParsedFeed {
+  readonly json: string;
+  readonly expiryHour: number;
+  readonly releases: readonly Release[];
+}
+
+/** Parses a feed and signs its files when it has changed, or the hour: it is polled far more often. */
+function createFeedReader({ clock, downloadKey }: AppsContext) {
+  const parsed = new LRUCache<string, ParsedFeed>({
+    maxSize: FEEDS_LENGTH_MAX,
+    sizeCalculation: ({ json }) => json.length,
+  });
+  return (applicationId: string, channel: string, json: string) => {
+    const now = clock();
+    const hour = expiryHour(now);
+    const name = `${applicationId} ${channel}`;
+    const found = parsed.get(name);
+    if (found?.json === json && found.expiryHour === hour) return [...found.releases];
+    const tokenOf = (fileId: string) => createDownloadToken(downloadKey, applicationId, fileId, now);
+    const rows = JSON.parse(json) as releases.ReleaseWithArtifacts[];
+    const offered = rows.map((row) => create(ReleaseSchema, toMessage(row, tokenOf)));
+    parsed.set(name, { json, expiryHour: hour, releases: offered });
+    return [...offered];
   };
 }
 

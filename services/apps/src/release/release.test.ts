@@ -123,6 +123,8 @@ describe('a feed', () => {
     expect(await resolve(ref)).toMatchObject({ fileId: FILE });
     apps.clock.advance(2 * HOUR_MS);
     expect(await refusalOf(resolve(ref))).toMatchObject({ reason: 'feed_not_found' });
+    const renewed = (await feedOf(ref))[0]?.artifacts[0]?.downloadToken ?? '';
+    expect(await apps.releases.resolveDownload({ ...ref, token: renewed })).toMatchObject({ fileId: FILE });
   });
 
   it('is not served to a rotated key', async () => {

@@ -124,6 +124,30 @@ describe('a limit in Redis', () => {
   });
 });
 
+describe('two limits of a request', () => {
+  it('are counted in one round trip, the second only if the first allows the request', async () => {
+    const limiter = await createLimiter();
+    const [first, second] = [ofIp(), ofPrincipal()];
+    const remaining = async () => (await limiter.hitBoth(first, second)).map((state) => state?.allowed && state.remaining);
+    expect([await remaining(), await remaining(), await remaining()]).toEqual([
+      [2, 1],
+      [1, 0],
+      [0, false],
+    ]);
+    expect(await remaining()).toEqual([false]);
+    expect((await limiter.hitBoth(ofIp(), second))[1]).toMatchObject({ allowed: false, limit: PRINCIPAL });
+  });
+
+  it('are counted in the process while Redis is gone', async () => {
+    const limiter = await createLimiter(proxy.url);
+    const second = ofPrincipal();
+    await proxy.cut();
+    const states = [];
+    for (let i = 0; i < 3; i += 1) states.push((await limiter.hitBoth(ofIp(), second))[1]?.allowed);
+    expect(states).toEqual([true, true, false]);
+  });
+});
+
 describe('a cached principal', () => {
   async function setUp(epoch: string | undefined) {
     const limiter = await createLimiter();

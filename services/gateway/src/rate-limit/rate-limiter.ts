@@ -34,9 +34,10 @@ const HIT_SCRIPT = `${HIT_FUNCTION}
 return {hit(KEYS[1], ARGV[1])}`;
 
 /**
- * Any number of requests. KEYS of each: request counter, epoch, principal counter. ARGV of each:
- * window and maximum of the first, expected epoch, window of the last. Results of each: count and
- * milliseconds left of the first, then of the last, or -1 if rejected or of another epoch.
+ * Any number of requests. KEYS of each: request counter, epoch, other counter. ARGV of each: window
+ * and maximum of the first, expected epoch, window of the last. Results of each: count and
+ * milliseconds left of the first, then of the last, or -1 if rejected or of another epoch. The
+ * first key in place of the epoch expects none.
  */
 const HIT_AND_RECALL_SCRIPT = `${HIT_FUNCTION}
 local results = {}
@@ -44,7 +45,8 @@ for request = 0, #KEYS / 3 - 1 do
   local key, arg, result = request * 3, request * 4, request * 4
   local count, left = hit(KEYS[key + 1], ARGV[arg + 1])
   local recalled, recalledLeft = -1, -1
-  if count <= tonumber(ARGV[arg + 2]) and redis.call('GET', KEYS[key + 2]) == ARGV[arg + 3] then
+  local epoch = KEYS[key + 2]
+  if count <= tonumber(ARGV[arg + 2]) and (epoch == KEYS[key + 1] or redis.call('GET', epoch) == ARGV[arg + 3]) then
     recalled, recalledLeft = hit(KEYS[key + 3], ARGV[arg + 4])
   end
   results[result + 1], results[result + 2], results[result + 3], results[result + 4] = count, left, recalled, recalledLeft
@@ -102,17 +104,34 @@ export class RateLimiter {
     principal: Count,
   ): Promise<readonly [LimitState, LimitState?]> {
     if (this.#redis.isCluster) return this.#hitAndRecallByKey(first, epochKey, epoch, principal);
+    const results = await this.#hitTwo(first, epochKey, epoch, principal);
+    return results ?? [this.#local.hit(first)];
+  }
+
+  /**
+   * Counts a request for two limits in one round trip.
+   *
+   * @returns the second state is undefined if the first limit rejects the request
+   */
+  async hitBoth(first: Count, second: Count): Promise<readonly [LimitState, LimitState?]> {
+    const results = this.#redis.isCluster ? undefined : await this.#hitTwo(first, keyOf(first), '', second);
+    if (results) return results;
+    const state = await this.hit(first);
+    return state.allowed ? [state, await this.hit(second)] : [state];
+  }
+
+  async #hitTwo(first: Count, epochKey: string, epoch: string, second: Count): Promise<[LimitState, LimitState?] | undefined> {
     const batch = this.#openBatch();
-    batch.keys.push(keyOf(first), epochKey, keyOf(principal));
-    batch.args.push(first.limit.windowMs, first.limit.max, epoch, principal.limit.windowMs);
+    batch.keys.push(keyOf(first), epochKey, keyOf(second));
+    batch.args.push(first.limit.windowMs, first.limit.max, epoch, second.limit.windowMs);
     const start = batch.size * RESULTS_OF_REQUEST;
     batch.size += 1;
     if (batch.size === BATCH_MAX) this.#send(batch);
     const results = await batch.results.promise;
-    if (!results) return [this.#local.hit(first)];
-    const [count = 0, resetMs = 0, recalled = -1, recalledResetMs = 0] = results.slice(start, start + RESULTS_OF_REQUEST);
+    if (!results) return undefined;
+    const [count = 0, resetMs = 0, counted = -1, countedResetMs = 0] = results.slice(start, start + RESULTS_OF_REQUEST);
     const state = toLimitState(first.limit, count, resetMs);
-    return recalled < 0 ? [state] : [state, toLimitState(principal.limit, recalled, recalledResetMs)];
+    return counted < 0 ? [state] : [state, toLimitState(second.limit, counted, countedResetMs)];
   }
 
   /** In a cluster the keys are on different nodes, so that no script has all of them. */

@@ -51,6 +51,8 @@ export class Gate {
   async admit(request: FastifyRequest, reply: FastifyReply, route: Route): Promise<AdmittedRequest> {
     const context = currentRequest() as RequestContext;
     const { clientIp } = context;
+    if (isPublicRead(route))
+      return { principal: undefined, clientIp, limitState: await this.#countRead(request, reply, route.limit) };
     const { principal, limitState: global } = await this.#identify(request, route, clientIp);
     if (!global.allowed) throw limitReached(global);
     context.principal = principal;
@@ -107,22 +109,41 @@ export class Gate {
     clientIp: string,
     principal: Principal | undefined,
   ): Promise<LimitState> {
-    const network = networkOf(clientIp);
-    const subjects = {
-      ip: network,
-      account: principal?.accountId ?? network,
-      application: `${applicationOf(request)} ${network}`,
-    };
-    const count = { limit, subject: subjects[per] };
+    const count = { limit, subject: subjectOf(request, per, clientIp, principal) };
     const state = await this.#options.limiter.hit(count);
     if (successesOnly) this.#refundable.set(request, { count, endsAt: performance.now() + state.resetMs });
     if (!state.allowed) throw limitReached(state);
     return state;
   }
 
+  /** Counts a request for the limits of its network and its route. Throws `rate_limit_reached`. */
+  async #countRead(request: FastifyRequest, reply: FastifyReply, { limit, per }: RouteLimit): Promise<LimitState> {
+    const { clientIp } = currentRequest() as RequestContext;
+    const count = { limit, subject: subjectOf(request, per, clientIp) };
+    const [global, counted] = await this.#options.limiter.hitBoth(this.#ipCount(clientIp), count);
+    if (!global.allowed || !counted) throw limitReached(global);
+    setLimitHeaders(reply, global);
+    if (!counted.allowed) throw limitReached(counted);
+    const state = tighter(counted, global);
+    setLimitHeaders(reply, state);
+    return state;
+  }
+
   #ipCount(clientIp: string): Count {
     return { limit: this.#options.limits.ip, subject: networkOf(clientIp) };
   }
+}
+
+function subjectOf(request: FastifyRequest, per: RouteLimit['per'], clientIp: string, principal?: Principal): string {
+  const network = networkOf(clientIp);
+  if (per === 'application') return `${applicationOf(request)} ${network}`;
+  return per === 'account' ? (principal?.accountId ?? network) : network;
+}
+
+/** True for a route whose two limits nothing comes between: they are counted together. */
+function isPublicRead(route: Route): route is Route & { readonly limit: RouteLimit } {
+  const { access, method, limit, checkHead } = route;
+  return access === 'public' && limit?.per === 'application' && !isStateChanging(method) && !checkHead;
 }
 
 /** The application in a path; one subject for all texts other than an id. */
