@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { findGoProgram } from '@latchkey/testkit/process/go-program';
 import { describe, expect, it } from 'vitest';
-import { parseAllDocuments } from 'yaml';
+import { parse } from 'yaml';
 import { makeEnv, parseCompose, parseEnv, ROOT, readComposeFile, readComposeText } from './compose/compose-file.ts';
 import { type Reader, readerOf, SERVICES, serviceOf, watchReader } from './programs.ts';
 
@@ -82,16 +82,11 @@ describe('docker-compose.yml', () => {
   });
 
   it('limits the memory of each process as Kubernetes does', () => {
-    const base = `${ROOT}deploy/kubernetes/base/`;
-    const objects = readdirSync(base).flatMap((file) =>
-      file.endsWith('.yaml') ? parseAllDocuments(readFileSync(base + file, 'utf8')).map((document) => document.toJS()) : [],
-    );
-    const limits = objects
-      .filter(({ spec }) => spec?.template?.spec.containers?.[0].resources)
-      .map(({ metadata, spec }) => [
-        metadata.name.replace('-release', ''),
-        spec.template.spec.containers[0].resources.limits.memory,
-      ]);
+    const { workloads, migrations } = parse(readFileSync(`${ROOT}deploy/helm/latchkey/values.yaml`, 'utf8'));
+    const limits = Object.entries<typeof migrations>({
+      ...workloads,
+      ...Object.fromEntries(['apps', 'files', 'identity'].map((name) => [`migrate-${name}`, migrations])),
+    }).map(([name, { resources }]) => [name, resources.limits.memory]);
     expect(limits).toHaveLength(containers.length);
     for (const [name, limit] of limits) {
       expect([name, compose.services[name]?.mem_limit]).toEqual([name, limit.replace('Gi', 'g').replace('Mi', 'm')]);

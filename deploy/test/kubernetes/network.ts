@@ -53,10 +53,10 @@ function insideProblems(objects: readonly KubeObject[]): string[] {
   const problems: string[] = [];
   const used = new Set<string>();
   const describe = (caller: KubeObject, callee: KubeObject, port: unknown) => `${nameOf(caller)} to ${nameOf(callee)}:${port}`;
-  // Migrations read the same settings and call no service.
-  for (const caller of ofKind(objects, 'Deployment')) {
+  for (const caller of workloads(objects)) {
     for (const { name, value = '' } of containersOf(caller).flatMap(({ env = [] }): KubeObject[] => env)) {
-      if (!/^https?:/.test(value)) continue;
+      // Names with a dot are outside the namespace.
+      if (!/^https?:\/\/[^.]+$/.test(value)) continue;
       const { hostname, port } = new URL(value);
       const service = find(objects, 'Service', hostname);
       const target = service?.spec.ports.find((each: KubeObject) => each.port === Number(port));

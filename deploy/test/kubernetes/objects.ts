@@ -14,13 +14,13 @@ export function find(objects: readonly KubeObject[], kind: string, name: string)
   return objects.find((object) => object.kind === kind && object.metadata.name === name);
 }
 
-/** Objects that create pods: Deployments and Jobs. */
+/** Deployments, Jobs and Pods. */
 export function workloads(objects: readonly KubeObject[]): KubeObject[] {
-  return objects.filter((object) => object.spec?.template?.spec?.containers !== undefined);
+  return objects.filter((object) => object.spec && podOf(object).containers !== undefined);
 }
 
 export function podOf(workload: KubeObject): KubeObject {
-  return workload.spec.template.spec;
+  return workload.spec.template?.spec ?? workload.spec;
 }
 
 export function containersOf(workload: KubeObject): KubeObject[] {
@@ -29,7 +29,7 @@ export function containersOf(workload: KubeObject): KubeObject[] {
 
 /** Labels of a workload's pods. */
 export function labelsOf(workload: KubeObject): Record<string, string> {
-  return workload.spec.template.metadata?.labels ?? {};
+  return (workload.spec.template ?? workload).metadata?.labels ?? {};
 }
 
 type Selector = KubeObject;

@@ -107,7 +107,10 @@ function stopProblems(deployment: KubeObject, objects: readonly KubeObject[]): s
   return problems;
 }
 
-/** Services with a schema leave it to a Job of their release, which runs the same image. */
+/**
+ * Services with a schema leave it to a Job of the same image, which runs before an installation and
+ * an upgrade, and not at a rollback.
+ */
 function migrationProblems(objects: readonly KubeObject[]): string[] {
   const problems: string[] = [];
   const jobs = ofKind(objects, 'Job');
@@ -123,8 +126,8 @@ function migrationProblems(objects: readonly KubeObject[]): string[] {
     }
     const { image } = containersOf(job)[0];
     if (image !== container.image) problems.push(`${nameOf(job)}: it runs ${image}, not ${container.image}`);
-    if (!job.metadata.name.endsWith(`-${/:([^:@/]+)(?:@|$)/.exec(image)?.[1]}`))
-      problems.push(`${nameOf(job)}: its name lacks its release`);
+    if (job.metadata.annotations?.['helm.sh/hook'] !== 'pre-install,pre-upgrade')
+      problems.push(`${nameOf(job)}: it runs too late`);
   }
   return problems;
 }

