@@ -3,6 +3,11 @@
 # machine may be changed, all processes have to be killed, and the usual ports have to be free.
 # Needs root, debootstrap, npm, git and openssl. Remove the cache when a version changes.
 
+missing=()
+[ "$(id --user)" = 0 ] || missing+=('root rights')
+for program in debootstrap git npm openssl; do command -v "$program" > /dev/null || missing+=("$program"); done
+[ ${#missing[@]} = 0 ] || { printf 'missing: %s\n' "${missing[@]}" >&2; exit 1; }
+
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 cache=${MACHINE_CACHE:-$root/node_modules/.cache/latchkey/machine}
 work=$(mktemp -d /var/tmp/latchkey-machine.XXXXXX)
