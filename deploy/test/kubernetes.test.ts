@@ -21,7 +21,7 @@ const ALL = {
   ingress: { enabled: false },
   gatewayApi: { enabled: true },
   oidc: { existingSecret: 'latchkey-oidc' },
-  secrets: { SMTP_URL: { existingSecret: 'latchkey-mail' } },
+  secrets: { SMTP_URL: { existingSecret: 'latchkey-mail' }, REDIS_EVENTS_URL: { existingSecret: 'latchkey-events' } },
   workloads: {
     identity: { settings: { MAIL_FROM: 'latchkey@example.com' } },
     realtime: { autoscaling: { socketsPerPod: 10_000 } },
@@ -31,6 +31,7 @@ const ALL = {
 };
 const OPTIONAL_SECRETS = {
   'latchkey-oidc': { OIDC_ISSUERS: 'acme', OIDC_ACME_ISSUER: 'https://id.acme.example', OIDC_ACME_CLIENT_ID: 'latchkey' },
+  'latchkey-events': { REDIS_EVENTS_URL: 'redis://events.example.com:6379' },
   'latchkey-mail': { SMTP_URL: 'smtp://latchkey:secret@mail.example.com' },
 };
 const CHECKS = [referenceProblems, networkProblems, unreadSettings, settingProblems, podProblems, routeProblems];

@@ -5,24 +5,23 @@ gateway:
   port: 8080
   ports: { http: 8080 }
   exposed: [http]
-  secrets: [SERVICE_CREDENTIALS, REDIS_URL]
 apps:
   port: 8082
   ports: { http: 8082, grpc: 9082 }
   exposed: [http, grpc]
-  secrets: [SERVICE_CREDENTIALS, REDIS_URL, SECRET_KEY, APPS_DATABASE_URL]
+  secrets: [SECRET_KEY, APPS_DATABASE_URL]
 identity:
   calls: [apps]
   port: 8083
   ports: { http: 8083, grpc: 9083 }
   exposed: [http, grpc]
-  secrets: [SERVICE_CREDENTIALS, REDIS_URL, SECRET_KEY, IDENTITY_DATABASE_URL, SMTP_URL]
+  secrets: [SECRET_KEY, IDENTITY_DATABASE_URL, SMTP_URL]
 files:
   calls: [apps, identity]
   port: 8084
   ports: { http: 8084, grpc: 9084 }
   exposed: [http, grpc]
-  secrets: [SERVICE_CREDENTIALS, REDIS_URL, SECRET_KEY, FILES_DATABASE_URL, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY]
+  secrets: [SECRET_KEY, FILES_DATABASE_URL, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY]
   settings: { AVATAR_WORKER: apart }
   objects: true
 # Decodes untrusted images: without SECRET_KEY. It listens for probes only.
@@ -32,7 +31,7 @@ avatar-worker:
   calls: [identity]
   ports: { http: 8084, grpc: 9084 }
   exposed: []
-  secrets: [SERVICE_CREDENTIALS, REDIS_URL, FILES_DATABASE_URL, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY]
+  secrets: [FILES_DATABASE_URL, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY]
   settings: { AVATAR_WORKER: apart }
   objects: true
 realtime:
@@ -40,7 +39,6 @@ realtime:
   port: 8081
   ports: { realtime: 8081, http: 8085, grpc: 9085 }
   exposed: [realtime]
-  secrets: [SERVICE_CREDENTIALS, REDIS_URL]
 {{- end }}
 
 {{- define "latchkey.labels" -}}
