@@ -150,6 +150,22 @@ describe('further pages of the dashboard', IN_CHROMIUM, () => {
       'engine-1.4.2.zip',
     ]);
     expect(stored[0]?.byteSize).toBe(3_000_000);
+
+    await button(page, 'Clear finished').click();
+    await page.getByLabel('Files to upload').setInputFiles([file('cut.bin', 5), file('guide.pdf', 5)]);
+    await page.getByText('2 exist already').waitFor();
+    await checkAccessibility(page);
+    for (const width of [320, 640, 720, DESK.width]) {
+      await page.setViewportSize({ ...DESK, width });
+      await checkWidth(page);
+    }
+    await button(page, 'Replace cut.bin').click();
+    await page.getByText('Replaced, checksum verified').waitFor();
+    await button(page, 'Keep both of guide.pdf').click();
+    await page.getByText('2 uploaded').waitFor();
+    const after = await listFiles(owner.session, applicationId);
+    expect(after.slice(0, 2)).toMatchObject([{ displayName: 'guide-2.pdf' }, { id: stored[0]?.id, byteSize: 5 }]);
+    expect(after).toHaveLength(stored.length + 1);
   });
 
   it('searches, pages, renames and deletes files by keyboard, on a phone too', async () => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { findNameProblem, suggestName } from './file-name.ts';
+import { findNameProblem, numberName, suggestName } from './file-name.ts';
 
 it('suggests a valid name for every name, with its extension, and leaves valid ones as they are', () => {
   expect(suggestName('\u200bsetup 1.2.exe ')).toBe('setup 1.2.exe');
@@ -16,6 +16,12 @@ it('suggests a valid name for every name, with its extension, and leaves valid o
     '漢.漢字漢字漢字',
   ];
   for (const name of hostile) expect([name, findNameProblem(suggestName(name))]).toEqual([name, undefined]);
+});
+
+it('numbers a name so that it stays valid', () => {
+  expect(['setup.exe', 'engine-1.4.2.zip', 'a b c d e f g h', 'a.tar.gz', 'v1'].map((name) => numberName(name, 2))).toEqual([
+    ...['setup-2.exe', 'engine-1.4-2.zip', 'a b c d e f g-2', 'a-2.tar.gz', 'v1-2'],
+  ]);
 });
 
 it('says why a name is not valid', () => {

@@ -19,6 +19,14 @@ export function findNameProblem(name: string): string | undefined {
   return FILE_NAME.test(text) ? undefined : 'Letters, digits, - and _ only, with single spaces or dots between them.';
 }
 
+/** A valid name with a number, for a second file of a name: `setup-2.exe`. */
+export function numberName(name: string, number: number): string {
+  const [extension = ''] = EXTENSION.exec(name) ?? [];
+  const end = `-${number}${extension}`;
+  const base = name.slice(0, name.length - extension.length).slice(0, LENGTH_MAX - end.length);
+  return base.replace(/[ .]$/, '') + end;
+}
+
 /** A valid name that is as much as possible like the given one, with its extension. */
 export function suggestName(name: string): string {
   const text = normalizeName(name);

@@ -5,9 +5,10 @@ import { ProgressBar } from '../../../components/usage-meter.tsx';
 import { explainError } from '../../../error/explain-error.ts';
 import { formatBytes } from '../../../format/bytes.ts';
 import { classes } from '../../../styles/classes.ts';
+import { numberName } from './file-name.ts';
 import styles from './files.module.css';
 import { NameForm } from './name-form.tsx';
-import type { Upload } from './upload-queue.ts';
+import type { IfTaken, Upload } from './upload-queue.ts';
 import { isActive, uploadQueue, useUploadQueue } from './uploads.ts';
 
 /** The uploads of an application that run, wait, ended, or need another name. */
@@ -16,7 +17,9 @@ export function UploadList({ applicationId }: { readonly applicationId: string }
   const seconds = useSecondsUntil(pausedUntil);
   const own = uploads.filter((upload) => upload.applicationId === applicationId);
   if (own.length === 0) return null;
-  const unnamed = own.filter(({ state }) => state.kind === 'name');
+  const taken = own.filter(isTaken);
+  const unnamed = own.filter((upload) => upload.state.kind === 'name' && !isTaken(upload));
+  const startAll = (uploads: readonly Upload[], ifTaken: IfTaken) => uploads.map(({ id }) => uploadQueue.start(id, { ifTaken }));
   const hasEnded = own.some(({ state }) => ['done', 'cancelled', 'rejected'].includes(state.kind));
   return (
     <section className={styles.queue} aria-label="Uploads">
@@ -24,11 +27,21 @@ export function UploadList({ applicationId }: { readonly applicationId: string }
         <h2>
           <span role="status">{summarize(own)}</span>
         </h2>
-        <div className={styles.actions}>
+        <div className={styles.choice}>
           {unnamed.length > 1 && (
-            <Button small onClick={() => unnamed.map(({ id }) => uploadQueue.start(id))}>
+            <Button small onClick={() => startAll(unnamed, 'ask')}>
               Accept all suggested names
             </Button>
+          )}
+          {taken.length > 1 && (
+            <>
+              <Button small onClick={() => startAll(taken, 'replace')}>
+                Replace all
+              </Button>
+              <Button small onClick={() => startAll(taken, 'number')}>
+                Keep both of all
+              </Button>
+            </>
           )}
           {hasEnded && (
             <Button small variant="ghost" onClick={() => uploadQueue.removeEnded(applicationId)}>
@@ -52,12 +65,17 @@ export function UploadList({ applicationId }: { readonly applicationId: string }
   );
 }
 
+const isTaken = ({ state }: Upload) => state.kind === 'name' && state.isTaken === true;
+
 function summarize(uploads: readonly Upload[]): string {
   const count = (kind: Upload['state']['kind']) => uploads.filter(({ state }) => state.kind === kind).length;
   const active = uploads.filter(isActive).length;
+  const taken = uploads.filter(isTaken).length;
+  const unnamed = count('name') - taken;
   const parts = [
     active > 0 && `Uploading ${active} ${active === 1 ? 'file' : 'files'}`,
-    count('name') > 0 && `${count('name')} ${count('name') === 1 ? 'needs' : 'need'} another name`,
+    unnamed > 0 && `${unnamed} ${unnamed === 1 ? 'needs' : 'need'} another name`,
+    taken > 0 && `${taken} ${taken === 1 ? 'exists' : 'exist'} already`,
     count('failed') + count('rejected') > 0 && `${count('failed') + count('rejected')} failed`,
     count('done') > 0 && `${count('done')} uploaded`,
   ];
@@ -72,15 +90,18 @@ function Row({ upload }: { readonly upload: Upload }) {
         <p className={styles.state}>
           <span dir="auto">{file.name}</span> <span>{formatBytes(file.size)}</span>
         </p>
-        <p className={classes(styles.state, styles.failed)}>{state.problem} Upload it with another name:</p>
+        <p className={classes(styles.state, styles.failed)}>
+          {state.problem} {!state.isTaken && 'Upload it with another name:'}
+        </p>
+        {state.isTaken && <TakenActions id={id} name={name} />}
         <NameForm
           // A name that was taken is another problem than the first one.
           key={state.problem}
           applicationId={applicationId}
           label={`Name for ${file.name}`}
-          name={name}
+          name={state.isTaken ? numberName(name, 2) : name}
           action="Upload"
-          onSubmit={(wanted) => uploadQueue.start(id, wanted)}
+          onSubmit={(wanted) => uploadQueue.start(id, { name: wanted })}
           onCancel={() => uploadQueue.remove(id)}
         />
       </li>
@@ -97,6 +118,24 @@ function Row({ upload }: { readonly upload: Upload }) {
       )}
       <StateLine upload={upload} />
     </li>
+  );
+}
+
+function TakenActions({ id, name }: Pick<Upload, 'id' | 'name'>) {
+  return (
+    <>
+      <div className={styles.choice}>
+        <Button small aria-label={`Replace ${name}`} onClick={() => uploadQueue.start(id, { ifTaken: 'replace' })}>
+          Replace
+        </Button>
+        <Button small aria-label={`Keep both of ${name}`} onClick={() => uploadQueue.start(id, { ifTaken: 'number' })}>
+          Keep both
+        </Button>
+      </div>
+      <p className={styles.state}>
+        A replaced file keeps its id; download links to its old content end. Or upload it with another name:
+      </p>
+    </>
   );
 }
 
@@ -120,7 +159,7 @@ function RowActions({ upload: { id, name, state } }: { readonly upload: Upload }
   );
 }
 
-function StateLine({ upload: { file, state } }: { readonly upload: Upload }) {
+function StateLine({ upload: { file, ifTaken, state } }: { readonly upload: Upload }) {
   if (state.kind === 'failed') return <Failure error={state.error} />;
   if (state.kind === 'rejected')
     return (
@@ -131,7 +170,7 @@ function StateLine({ upload: { file, state } }: { readonly upload: Upload }) {
   if (state.kind === 'done')
     return (
       <p className={styles.state}>
-        <span className={styles.stored}>Uploaded, checksum verified</span>
+        <span className={styles.stored}>{ifTaken === 'replace' ? 'Replaced' : 'Uploaded'}, checksum verified</span>
         <span>{formatBytes(file.size)}</span>
         <span>
           SHA-256 <code>{state.checksum.slice(0, 12)}…</code>

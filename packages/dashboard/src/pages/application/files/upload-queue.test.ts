@@ -1,6 +1,6 @@
 import { LatchkeyError } from '@latchkey/client';
 import { afterEach, expect, it, vi } from 'vitest';
-import { type QueueEnvironment, UploadQueue } from './upload-queue.ts';
+import { type IfTaken, type QueueEnvironment, UploadQueue } from './upload-queue.ts';
 
 afterEach(() => vi.useRealTimers());
 
@@ -8,15 +8,16 @@ afterEach(() => vi.useRealTimers());
 function setUp(environment: Partial<QueueEnvironment> = {}) {
   const sent: Array<{
     readonly name: string;
+    readonly ifTaken: IfTaken;
     readonly signal: AbortSignal;
     readonly end: PromiseWithResolvers<{ checksum: string }>;
   }> = [];
   const queue = new UploadQueue({
     sizeMiBMax: () => 1,
     isNameFree: async () => true,
-    send: ({ name }, { signal }) => {
+    send: ({ name, ifTaken }, { signal }) => {
       const end = Promise.withResolvers<{ checksum: string }>();
-      sent.push({ name, signal, end });
+      sent.push({ name, ifTaken, signal, end });
       return end.promise;
     },
     onStored: () => undefined,
@@ -59,8 +60,21 @@ it('asks for another name where one is invalid or taken, without an upload', asy
   queue.add('app', files('taken.txt', 'a name that is too long.txt'));
   await vi.waitFor(() => expect(kinds()).toEqual(['name', 'name']));
   expect(sent).toEqual([]);
-  queue.start(1, 'free.txt');
+  queue.start(1, { name: 'free.txt' });
   await vi.waitFor(() => expect(sent.map(({ name }) => name)).toEqual(['free.txt']));
+});
+
+it('replaces a file whose name is taken, or keeps both under the next free number', async () => {
+  const taken = ['a.txt', 'b.txt', 'b-2.txt'];
+  const { queue, sent, kinds } = setUp({ isNameFree: async (_applicationId, name) => !taken.includes(name) });
+  queue.add('app', files('a.txt', 'b.txt'));
+  await vi.waitFor(() => expect(kinds()).toEqual(['name', 'name']));
+  queue.start(1, { ifTaken: 'replace' });
+  queue.start(2, { ifTaken: 'number' });
+  await vi.waitFor(() => expect(sent).toMatchObject([{ name: 'a.txt', ifTaken: 'replace' }]));
+  sent[0]?.end.resolve({ checksum: '00' });
+  await vi.waitFor(() => expect(sent[1]).toMatchObject({ name: 'b-3.txt', ifTaken: 'number' }));
+  expect(queue.getSnapshot().uploads.map(({ name }) => name)).toEqual(['a.txt', 'b-3.txt']);
 });
 
 it('rejects empty and too large files before they are hashed, and names the limit', async () => {

@@ -1,9 +1,9 @@
 import { LatchkeyError, type UploadProgress } from '@latchkey/client';
-import { findNameProblem, normalizeName, suggestName } from './file-name.ts';
+import { findNameProblem, normalizeName, numberName, suggestName } from './file-name.ts';
 
 export type UploadState =
-  /** The name has to be changed first. */
-  | { readonly kind: 'name'; readonly problem: string }
+  /** The name has to be changed first, or the file that has it replaced. */
+  | { readonly kind: 'name'; readonly problem: string; readonly isTaken?: boolean }
   /** Its size can't be stored. */
   | { readonly kind: 'rejected'; readonly problem: string }
   | { readonly kind: 'waiting' }
@@ -13,11 +13,15 @@ export type UploadState =
   | { readonly kind: 'failed'; readonly error: unknown }
   | { readonly kind: 'cancelled' };
 
+/** What happens if a file has the name: a person decides, the file is replaced, or the name gets a number. */
+export type IfTaken = 'ask' | 'replace' | 'number';
+
 export interface Upload {
   readonly id: number;
   readonly applicationId: string;
   readonly file: File;
   readonly name: string;
+  readonly ifTaken: IfTaken;
   readonly state: UploadState;
 }
 
@@ -48,7 +52,11 @@ const PAUSE_DEFAULT_SECONDS = 10;
 
 const MIB = 1_048_576;
 
-const TAKEN = 'A file of this application has this name.';
+const TAKEN: UploadState = { kind: 'name', problem: 'A file of this application has this name.', isTaken: true };
+
+/** Highest number that a name gets by itself; each is a request. */
+const NUMBER_MAX = 9;
+const NUMBERS = Array.from({ length: NUMBER_MAX - 1 }, (_, i) => i + 2);
 
 function toState(name: string): UploadState {
   const problem = findNameProblem(name);
@@ -83,7 +91,7 @@ export class UploadQueue {
       this.#lastId += 1;
       const name = normalizeName(file.name);
       const state = this.#findSizeProblem(file) ?? toState(name);
-      return { id: this.#lastId, applicationId, file, name: suggestName(name), state };
+      return { id: this.#lastId, applicationId, file, name: suggestName(name), ifTaken: 'ask', state };
     });
     this.#publish({ uploads: [...this.#snapshot.uploads, ...added] });
     this.#startNext();
@@ -91,10 +99,10 @@ export class UploadQueue {
   }
 
   /** Puts an upload into the queue, with this name: the first time, and to try again. */
-  start(id: number, name?: string): void {
+  start(id: number, { name, ifTaken = 'ask' }: { readonly name?: string; readonly ifTaken?: IfTaken } = {}): void {
     this.#change(id, (upload) => {
       const wanted = normalizeName(name ?? upload.name);
-      return { ...upload, name: wanted, state: toState(wanted) };
+      return { ...upload, name: wanted, ifTaken, state: toState(wanted) };
     });
     this.#startNext();
   }
@@ -150,17 +158,26 @@ export class UploadQueue {
   }
 
   async #send(upload: Upload, signal: AbortSignal): Promise<UploadState> {
-    // An upload with a name that is taken would count as an attempt.
-    if (!(await this.#environment.isNameFree(upload.applicationId, upload.name, signal))) return { kind: 'name', problem: TAKEN };
+    const name = upload.ifTaken === 'replace' ? upload.name : await this.#findFreeName(upload, signal);
+    if (name === undefined) return TAKEN;
+    if (name !== upload.name) this.#change(upload.id, (named) => ({ ...named, name }));
     let startedAt: number | undefined;
     const onProgress = ({ sentBytes }: UploadProgress) => {
       startedAt ??= performance.now();
       const seconds = (performance.now() - startedAt) / 1_000;
       this.#setState(upload.id, { kind: 'running', sentBytes, bytesPerSecond: seconds > 0 ? sentBytes / seconds : 0 }, signal);
     };
-    const { checksum } = await this.#environment.send(upload, { signal, onProgress });
+    const { checksum } = await this.#environment.send({ ...upload, name }, { signal, onProgress });
     this.#environment.onStored(upload);
     return { kind: 'done', checksum };
+  }
+
+  /** An upload with a name that is taken would count as an attempt. */
+  async #findFreeName({ applicationId, name, ifTaken }: Upload, signal: AbortSignal): Promise<string | undefined> {
+    const numbers = ifTaken === 'number' ? NUMBERS : [];
+    for (const candidate of [name, ...numbers.map((number) => numberName(name, number))])
+      if (await this.#environment.isNameFree(applicationId, candidate, signal)) return candidate;
+    return undefined;
   }
 
   #fail(id: number, error: unknown, signal: AbortSignal): void {
@@ -168,7 +185,7 @@ export class UploadQueue {
     if (code === 'rate_limit_reached') {
       this.#setState(id, { kind: 'waiting' }, signal);
       this.#pause(retryAfterSeconds);
-    } else if (code === 'file_name_taken') this.#setState(id, { kind: 'name', problem: TAKEN }, signal);
+    } else if (code === 'file_name_taken') this.#setState(id, TAKEN, signal);
     else this.#setState(id, { kind: 'failed', error }, signal);
     this.#environment.onError(error);
   }

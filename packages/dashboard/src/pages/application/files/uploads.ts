@@ -10,7 +10,8 @@ import { type Upload, UploadQueue } from './upload-queue.ts';
 export const uploadQueue = new UploadQueue({
   sizeMiBMax: () => queryClient.getQueryData(limitsQuery.queryKey)?.fileSizeMiB,
   isNameFree: (applicationId, name, signal) => latchkey.files.isNameFree(applicationId, name, { signal }),
-  send: ({ applicationId, file, name }, options) => latchkey.files.upload(applicationId, file, { ...options, name }),
+  send: ({ applicationId, file, name, ifTaken }, options) =>
+    latchkey.files.upload(applicationId, file, { ...options, name, replace: ifTaken === 'replace' }),
   onStored: ({ applicationId }) => void invalidateFiles(queryClient, applicationId),
   onError: (error) => error instanceof LatchkeyError && error.status === 401 && reportSessionEnd(),
 });
