@@ -1982,7 +1982,7 @@ export interface components {
              * @description Release id.
              */
             id: string;
-            /** @description Semantic Version. */
+            /** @description Semantic Version, 1 to 64 characters. */
             version: string;
             /** @description Channel, `stable` by default. */
             channel: string;
@@ -2027,7 +2027,7 @@ export interface components {
          * @description Stable code of the error. Later releases may add codes.
          * @enum {string}
          */
-        ErrorCode: "VALIDATION_ERROR" | "rate_limit_reached" | "INTERNAL_ERROR" | "api_key_invalid" | "api_key_expired" | "api_key_revoked" | "unauth" | "insufficient_scope" | "outcome_unknown" | "bad_request" | "csrf_invalid" | "application_forbidden" | "limit_exceeded" | "idempotency_in_progress" | "idempotency_key_reused" | "not_found" | "changed_meanwhile" | "overlap_active" | "session_required" | "two_factor_required" | "account_exists" | "sign_up_closed" | "mail_not_configured" | "email_not_verified" | "file_name_taken" | "file_in_use" | "invalid_file" | "upload_timeout" | "upload_locked" | "release_exists";
+        ErrorCode: "VALIDATION_ERROR" | "rate_limit_reached" | "INTERNAL_ERROR" | "bad_request" | "api_key_invalid" | "api_key_expired" | "api_key_revoked" | "unauth" | "insufficient_scope" | "outcome_unknown" | "csrf_invalid" | "application_forbidden" | "limit_exceeded" | "idempotency_in_progress" | "idempotency_key_reused" | "not_found" | "changed_meanwhile" | "overlap_active" | "session_required" | "two_factor_required" | "account_exists" | "sign_up_closed" | "mail_not_configured" | "email_not_verified" | "file_name_taken" | "file_in_use" | "invalid_file" | "upload_timeout" | "upload_locked" | "release_exists";
         /** @description An input that was rejected, and why. */
         ErrorDetail: {
             /** @description The input; `request` if no single input is wrong. */
@@ -2264,8 +2264,18 @@ export interface operations {
             content: {
                 "application/json": {
                     /** @enum {string} */
-                    field: "applicationLicenseRequiresClientId" | "applicationUserRequiresClientId" | "applicationUserRequiresLicense" | "version" | "status";
-                    value: boolean | string;
+                    field: "applicationLicenseRequiresClientId" | "applicationUserRequiresClientId" | "applicationUserRequiresLicense";
+                    value: boolean;
+                } | {
+                    /** @constant */
+                    field: "version";
+                    /** @description 1 to 64 characters without control characters. */
+                    value: string;
+                } | {
+                    /** @constant */
+                    field: "status";
+                    /** @enum {string} */
+                    value: "online" | "paused";
                 };
             };
         };
@@ -3278,7 +3288,6 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    /** Format: email */
                     email: string;
                 };
             };
@@ -3989,7 +3998,7 @@ export interface operations {
                      */
                     fileId: string;
                     /** @description File name. Invisible characters, and white space around it, are removed before it is checked. */
-                    fileName?: string;
+                    fileName: string;
                 };
             };
         };
@@ -4125,7 +4134,10 @@ export interface operations {
     listUploads: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Version of the tus protocol. */
+                "tus-resumable"?: "1.0.0";
+            };
             path?: never;
             cookie?: never;
         };
@@ -4152,8 +4164,11 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description Version of the tus protocol. */
-                "tus-resumable"?: string;
+                /**
+                 * @description Version of the tus protocol.
+                 * @example 1.0.0
+                 */
+                "tus-resumable": "1.0.0";
                 /**
                  * @description Size of the whole file in bytes.
                  * @example 17
@@ -4214,7 +4229,10 @@ export interface operations {
     getUpload: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Version of the tus protocol. */
+                "tus-resumable"?: "1.0.0";
+            };
             path: {
                 /**
                  * @description Id of the upload, from `createUpload`.
@@ -4246,7 +4264,12 @@ export interface operations {
     endUpload: {
         parameters: {
             query?: never;
-            header?: {
+            header: {
+                /**
+                 * @description Version of the tus protocol.
+                 * @example 1.0.0
+                 */
+                "tus-resumable": "1.0.0";
                 /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
                 "idempotency-key"?: string;
             };
@@ -4274,8 +4297,11 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description Version of the tus protocol. */
-                "tus-resumable"?: string;
+                /**
+                 * @description Version of the tus protocol.
+                 * @example 1.0.0
+                 */
+                "tus-resumable": "1.0.0";
                 /**
                  * @description Bytes that are stored already.
                  * @example 0
@@ -4438,7 +4464,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    /** @description Semantic Version. */
+                    /** @description Semantic Version, 1 to 64 characters. */
                     version: string;
                     /** @description Channel, `stable` by default. */
                     channel?: string;
@@ -4578,7 +4604,7 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    /** @description Semantic Version. */
+                    /** @description Semantic Version, 1 to 64 characters. */
                     version?: string;
                     /** @description Channel, `stable` by default. */
                     channel?: string;

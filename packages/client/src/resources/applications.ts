@@ -1,9 +1,11 @@
 import { LatchkeyError } from '../errors.ts';
 import type { EventPage } from '../events/events.ts';
 import type { Http } from '../http/http.ts';
-import type { QueryOf } from '../http/routes.ts';
+import type { InputOf, QueryOf } from '../http/routes.ts';
 import type { CallOptions, ChangeOptions, DaysOptions } from '../options.ts';
 import type { Application, ApplicationChanges, ApplicationPage, ApplicationSettings, DailyUsage } from '../types.ts';
+
+type SettingChange = InputOf<'PATCH /api/v1/panel/update-application-settings'>['body'];
 
 export interface ListPageOptions extends CallOptions {
   /** Page number, from 1. A page has 50 applications. */
@@ -81,7 +83,7 @@ export class Applications {
     let expected = ifMatch;
     for (const [field, value] of Object.entries(changes) as Array<[keyof ApplicationSettings, string | boolean | undefined]>) {
       if (value === undefined) continue;
-      const input = { query: { applicationId }, body: { field, value } };
+      const input = { query: { applicationId }, body: { field, value } as SettingChange };
       const key = options.idempotencyKey;
       const own = { ...options, ifMatch: expected, ...(key !== undefined && { idempotencyKey: `${key} ${field}` }) };
       await this.#http.call('PATCH /api/v1/panel/update-application-settings', input, own);

@@ -33,6 +33,8 @@ const FEEDS = [...FEED_NAMES, 'tauri/{target}/{arch}/{version}', 'download/{toke
 /** A response without an end. */
 const STREAM = 'GET /api/v1/auth/changes';
 
+const EXAMPLE_ID = '019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15';
+
 let document: OpenApiDocument;
 let operations: ReadonlyMap<string, Operation & Record<string, unknown>>;
 beforeAll(async () => {
@@ -120,6 +122,22 @@ describe('the OpenAPI document', () => {
           expect([name, validate(value), validate.errors]).toEqual([name, true, null]);
       }
     }
+  });
+
+  it.each([
+    ['PATCH /api/v1/panel/update-application-settings', { field: 'status', value: true }],
+    ['POST /api/v1/panel/file-action', { action: 'change_file_name', fileId: EXAMPLE_ID }],
+    [
+      'POST /api/v1/panel/api-keys',
+      { name: 'A key', scopes: ['files:read'], allApplications: true, applicationIds: [EXAMPLE_ID] },
+    ],
+    ['PATCH /api/v1/panel/release-settings', {}],
+    ['POST /api/v1/auth/password/reset', { token: 'a', newPassword: 'a password with \0' }],
+  ])('has a schema for %s that rejects %j', (name, body) => {
+    const schema = operations.get(name)?.requestBody?.content['application/json']?.schema ?? expect.fail();
+    const ajv = new Ajv2020({ strict: false });
+    addFormats.default(ajv);
+    expect(ajv.validate({ ...schema, components: document.components }, body)).toBe(false);
   });
 
   it('has examples of bodies and parameters that the routes accept', async () => {

@@ -84,6 +84,7 @@ describe('releases', () => {
     expect((await act(draft.id, 'yank', { reason: 'It crashes.' })).data.status).toBe('yanked');
     const [yank] = await readAuditLog(api, 1, { action: 'release.yanked' });
     expect(yank?.changes).toMatchObject({ version: '1.4.0', reason: 'It crashes.' });
+    expect(outcome(await api.get(`${RELEASES}/${draft.id}`, { applicationId: '' }))).toBe('404 not_found');
     expect(outcome(await act(draft.id, 'rollout', { rolloutPercent: 1 }))).toBe('400 bad_request');
     expect((await api.get(RELEASES, { applicationId: id })).data).toHaveLength(1);
     const { data: other } = await createRelease(id, { version: '1.5.0' });

@@ -37,7 +37,7 @@ describe('the OpenAPI document', () => {
         400: ['VALIDATION_ERROR', 'bad_request', 'invalid_file'],
         404: ['not_found'],
         408: ['upload_timeout'],
-        409: ['file_name_taken', 'idempotency_in_progress'],
+        409: ['file_name_taken', 'file_in_use', 'idempotency_in_progress'],
         413: ['limit_exceeded'],
         415: ['VALIDATION_ERROR'],
         429: ['rate_limit_reached'],
@@ -69,6 +69,7 @@ describe('the OpenAPI document', () => {
     expect(parameters.map(({ in: where, name, required = false }) => `${where} ${name} ${required}`)).toEqual([
       'query applicationId true',
       'query fileName true',
+      'query replace false',
       'header content-digest false',
       'header idempotency-key false',
     ]);

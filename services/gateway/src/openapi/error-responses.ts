@@ -39,6 +39,7 @@ const ANY_ROUTE: readonly Rule[] = [
   [500, 'An unexpected error; the message has its id.', 'INTERNAL_ERROR'],
   [503, 'A dependency of the service is down; try again after `Retry-After` seconds.', 'INTERNAL_ERROR'],
 ];
+const LONG_HEAD: Rule = [431, 'The head of the request, with its URL, is over 16 KiB.', 'bad_request'];
 const ANY_CHANGE: Rule = [503, 'Or the result was lost: the change may have been made.', 'outcome_unknown'];
 const KEPT: readonly Rule[] = [
   [
@@ -73,6 +74,7 @@ export class ErrorResponses {
     const change = isStateChanging(route.method) ? [ANY_CHANGE] : [];
     const rules = [
       ...ANY_ROUTE,
+      LONG_HEAD,
       ...change,
       ...inputRules(route),
       ...accessRules(route),

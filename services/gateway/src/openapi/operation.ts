@@ -47,14 +47,15 @@ function toParameters(schema: z.ZodType | undefined, where: 'path' | 'query' | '
 }
 
 function toRequestBody(
-  { body, isBodyOptional, bytesBody, isOAuth, examples = {} }: Route,
+  { body, documentedBody = body, isBodyOptional, bytesBody, isOAuth, examples = {} }: Route,
   schemas: SchemaCollection,
 ): object | undefined {
   const media = { examples: mapValues(examples, (value) => ({ value })) };
   const bytesType = bytesBody === 'chunk' ? CHUNK_MEDIA_TYPE : BYTES_MEDIA_TYPE;
   if (bytesBody) return { required: !isBodyOptional, content: { [bytesType]: { schema: BYTES, ...media } } };
   const type = isOAuth ? FORM_TYPE : 'application/json';
-  return body && { required: !isBodyOptional, content: { [type]: { schema: schemas.add(body, 'input'), ...media } } };
+  if (!documentedBody) return undefined;
+  return { required: !isBodyOptional, content: { [type]: { schema: schemas.add(documentedBody, 'input'), ...media } } };
 }
 
 function successResponses(route: Route, schemas: SchemaCollection): Record<string, object> {

@@ -53,13 +53,23 @@ export const RESTRICTION = {
   message: 'must have at least one id if allApplications is false, and none if it is true',
 };
 
+const ALL_AND_SOME = {
+  properties: { allApplications: { const: true }, applicationIds: { minItems: 1 } },
+  required: ['allApplications', 'applicationIds'],
+};
+const NONE = { properties: { allApplications: { const: false }, applicationIds: { maxItems: 0 } } };
+/** {@link RESTRICTION} in the document. */
+export const RESTRICTED = { not: { anyOf: [ALL_AND_SOME, NONE] } };
+
 const createBody = z
   .strictObject({ ...fields, applicationIds: fields.applicationIds.optional(), expiresAt: fields.expiresAt.optional() })
-  .refine(({ allApplications, applicationIds = [] }) => allApplications === (applicationIds.length === 0), RESTRICTION);
+  .refine(({ allApplications, applicationIds = [] }) => allApplications === (applicationIds.length === 0), RESTRICTION)
+  .meta(RESTRICTED);
 
 const updateBody = changeOf(fields)
   .refine((body) => body.allApplications !== true || !body.applicationIds?.length, RESTRICTION)
-  .refine((body) => body.allApplications !== false || body.applicationIds?.length !== 0, RESTRICTION);
+  .refine((body) => body.allApplications !== false || body.applicationIds?.length !== 0, RESTRICTION)
+  .meta({ not: { anyOf: [ALL_AND_SOME, { ...NONE, required: ALL_AND_SOME.required }] } });
 
 const record = {
   id: idOf('apiKey', 'API key id.'),

@@ -1,4 +1,4 @@
-import { mapFlags, STATUSES } from '@latchkey/contract/application-settings';
+import { FLAG_NAMES, mapFlags, STATUSES } from '@latchkey/contract/application-settings';
 import { describeLength, VERSION } from '@latchkey/contract/lengths';
 import {
   ApplicationService,
@@ -8,7 +8,7 @@ import {
 } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { z } from 'zod';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { ETAG_HEADER, ifMatchHeaders } from '../routing/schemas.ts';
+import { ETAG_HEADER, ifMatchHeaders, trimmedText } from '../routing/schemas.ts';
 
 export const SETTINGS_URL = '/api/v1/panel/get-application-settings';
 
@@ -24,6 +24,16 @@ const NAMES = Object.keys(SETTINGS) as Array<keyof typeof SETTINGS>;
 const settings = z
   .object(Object.fromEntries(Object.entries(SETTINGS).map(([name, { schema }]) => [name, schema])))
   .meta({ id: 'ApplicationSettings' });
+
+/** Each value by its field. The service rejects others with an error of its own. */
+const documentedChange = z.discriminatedUnion('field', [
+  z.strictObject({ field: z.enum(FLAG_NAMES), value: z.boolean() }),
+  z.strictObject({
+    field: z.literal('version'),
+    value: trimmedText(VERSION, `${describeLength(VERSION)} without control characters.`),
+  }),
+  z.strictObject({ field: z.literal('status'), value: z.enum(STATUSES) }),
+]);
 
 const fieldNameOf = (name: keyof typeof SETTINGS) => ApplicationSettingsSchema.field[SETTINGS[name].field].name;
 
@@ -63,6 +73,7 @@ export function applicationSettingRoutes({ clients: { applications } }: RouteCon
       ].join(' '),
       headers: ifMatchHeaders,
       body: z.strictObject({ field: z.enum(NAMES), value: z.union([z.boolean(), z.string()]) }),
+      documentedBody: documentedChange,
       examples: {
         pause: { field: 'status', value: 'paused' },
         version: { field: 'version', value: '1.1' },

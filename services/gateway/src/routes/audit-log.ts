@@ -28,10 +28,14 @@ const query = z
       description: '`nextCursor` of the page before; absent means the newest entries.',
       examples: ['1778576400000.019a9e41-5d20-7c11-b4f7-61e0a8c2d953.dGhlIE1BQyBvZiBhIHBhZ2'],
     }),
-    applicationId: idText.optional().meta({
-      description: 'Only what was done to this application and its files. Its id comes from `listApplications`.',
-      examples: [EXAMPLE_IDS.application],
-    }),
+    // Unlike other ids, one that names nothing has an empty log.
+    applicationId: z
+      .string()
+      .optional()
+      .meta({
+        description: 'Only what was done to this application and its files. Its id comes from `listApplications`.',
+        examples: [EXAMPLE_IDS.application],
+      }),
     action: z
       .string()
       .regex(/^[\w.]{1,64}$/, 'must be 1 to 64 letters, digits, underscores and dots')

@@ -37,13 +37,14 @@ const fileRow = z
 
 const fileId = idOf('file', 'Id of the file, from `getFilesTable` or `uploadFile`.');
 
-const actionBody = z.discriminatedUnion('action', [
-  // An unused name may be any text.
-  z.strictObject({ action: z.literal('delete_file'), fileId, fileName: z.string().optional() }),
-  z.strictObject({ action: z.literal('change_file_name'), fileId, fileName: fileName.optional() }),
-]);
+// An unused name may be any text.
+const deleteBody = z.strictObject({ action: z.literal('delete_file'), fileId, fileName: z.string().optional() });
+const renameBody = z.strictObject({ action: z.literal('change_file_name'), fileId, fileName });
+const actionBody = z.discriminatedUnion('action', [deleteBody, renameBody.partial({ fileName: true })]);
 
 const search = z.strictObject({ searchString: z.string(), categories: list(z.literal('Name'), 0, SEARCH_PARAMS_LENGTH_MAX) });
+/** The shortest form of the JSON text, with any text but lone surrogates. */
+const SEARCH_PATTERN = String.raw`^\{"searchString":"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])*","categories":\[(?:"Name"(?:,"Name")*)?\]\}$`;
 const SEARCH_RULE = `must be JSON of up to ${formatCount(SEARCH_PARAMS_LENGTH_MAX)} characters: {"searchString": string, "categories": ["Name"]}`;
 
 /** JSON text, parsed like a body, to the text to search for; empty filters nothing. */
@@ -80,6 +81,8 @@ const tableQuery = applicationQuery.extend({
     description:
       'JSON text `{"searchString": "…", "categories": ["Name"]}`. Without text or without a category it filters nothing.',
     examples: ['{"searchString":"setup","categories":["Name"]}'],
+    maxLength: SEARCH_PARAMS_LENGTH_MAX,
+    pattern: SEARCH_PATTERN,
   }),
 });
 
@@ -154,6 +157,7 @@ export function fileRoutes({ clients }: RouteContext) {
       summary: 'Delete or rename a file',
       description: '`change_file_name` needs `fileName`. Both actions succeed or change nothing.',
       body: actionBody,
+      documentedBody: z.discriminatedUnion('action', [deleteBody, renameBody]),
       examples: {
         rename: { action: 'change_file_name', fileId: EXAMPLE_IDS.file, fileName: 'setup-2.0.exe' },
         delete: { action: 'delete_file', fileId: EXAMPLE_IDS.file },

@@ -12,7 +12,7 @@ export const linkTokenText = textUpTo(1_000).meta({ description: "Token of the m
 
 const changeBody = z.strictObject({ ...ownerProof, newPassword });
 
-const forgotBody = z.strictObject({ email: emailText(z.email({ pattern: z.regexes.html5Email })) });
+const forgotBody = z.strictObject({ email: emailText(z.regex(z.regexes.html5Email, 'must be an email address')) });
 
 const resetBody = z.strictObject({ token: linkTokenText, newPassword });
 

@@ -1,4 +1,4 @@
-import { describeLength } from '@latchkey/contract/lengths';
+import { describeLength, VERSION } from '@latchkey/contract/lengths';
 import {
   ARTIFACT_LABEL,
   ARTIFACT_LABEL_RULE,
@@ -9,6 +9,7 @@ import {
   isSemver,
   RELEASE_NOTES_MAX,
   RELEASES_LISTED_MAX,
+  SEMVER,
   SEMVER_RULE,
   SIGNATURE_MAX,
   STABLE_CHANNEL,
@@ -20,6 +21,7 @@ import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { z } from 'zod';
 import type { Principal } from '../authentication/credential.ts';
 import type { Clients } from '../clients.ts';
+import { errors } from '../errors.ts';
 import { type ApplicationRef, resolveApplication } from '../routing/application.ts';
 import { list } from '../routing/list.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
@@ -58,7 +60,12 @@ const fields = {
   version: z
     .string()
     .refine(isSemver, SEMVER_RULE)
-    .meta({ description: 'Semantic Version.', examples: ['1.4.0'] }),
+    .meta({
+      pattern: SEMVER.source,
+      maxLength: VERSION.max,
+      description: `Semantic Version, ${describeLength(VERSION)}.`,
+      examples: ['1.4.0'],
+    }),
   channel: z
     .string()
     .regex(CHANNEL, CHANNEL_RULE)
@@ -68,10 +75,12 @@ const fields = {
     description: 'Share of the clients that are offered it.',
     examples: [100],
   }),
-  artifacts: list(z.strictObject(artifact), 0, ARTIFACTS_MAX).refine(
-    (artifacts) => new Set(artifacts.map(keyOf)).size === artifacts.length,
-    'must have one artifact for each platform, arch and kind',
-  ),
+  artifacts: list(z.strictObject(artifact), 0, ARTIFACTS_MAX)
+    .refine(
+      (artifacts) => new Set(artifacts.map(keyOf)).size === artifacts.length,
+      'must have one artifact for each platform, arch and kind',
+    )
+    .meta({ uniqueItems: true }),
 };
 
 function keyOf({ platform, arch, kind }: { readonly platform: string; readonly arch: string; readonly kind: string }): string {
@@ -250,6 +259,7 @@ export function releaseRoutes({ clients }: RouteContext) {
 /** The release of a path, whose application the principal may use. */
 async function findRelease(clients: Clients, { principal, params: { id: releaseId }, query }: OneRequest) {
   const { accountId } = principal;
+  if (query.applicationId === '') throw errors.application_not_found();
   const found = await clients.releases.getRelease({ accountId, releaseId, applicationId: query.applicationId ?? '' });
   const ref = await resolveApplication(clients, principal, found.applicationId);
   return { found, ref: { ...ref, releaseId } };

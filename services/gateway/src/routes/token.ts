@@ -7,7 +7,10 @@ import { anyText } from '../routing/schemas.ts';
 
 const body = z.object({
   grant_type: z.string().meta({ description: `\`${TOKEN_EXCHANGE_GRANT}\`.`, examples: [TOKEN_EXCHANGE_GRANT] }),
-  subject_token: z.string().meta({ description: 'JWT of a trusted issuer, at most 10 minutes old. It is accepted once.' }),
+  // An empty parameter counts as absent.
+  subject_token: z
+    .string()
+    .meta({ minLength: 1, description: 'JWT of a trusted issuer, at most 10 minutes old. It is accepted once.' }),
   subject_token_type: z.enum([TOKEN_TYPES.jwt, TOKEN_TYPES.idToken]),
   audience: anyText.optional().meta({
     description: 'The `aud` of the token, or the id of a trusted issuer, which is needed if several accept the token.',

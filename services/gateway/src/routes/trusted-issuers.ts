@@ -13,7 +13,7 @@ import { errors } from '../errors.ts';
 import { list } from '../routing/list.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationId, idOf, nonEmptyText, timestamp, toIso, twoFactorCode, wholeNumber } from '../routing/schemas.ts';
-import { keyFields, RESTRICTION, scope } from './api-keys.ts';
+import { keyFields, RESTRICTED, RESTRICTION, scope } from './api-keys.ts';
 
 const URL = '/api/v1/panel/trusted-issuers';
 const CLAIM_VALUES = { additionalProperties: { type: ['string', 'integer', 'boolean'] } };
@@ -53,7 +53,8 @@ const createBody = z
       .optional()
       .meta({ description: 'Code of the second factor, or a recovery code, where the account has one.' }),
   })
-  .refine(({ allApplications = false, applicationIds = [] }) => allApplications === (applicationIds.length === 0), RESTRICTION);
+  .refine(({ allApplications = false, applicationIds = [] }) => allApplications === (applicationIds.length === 0), RESTRICTION)
+  .meta(RESTRICTED);
 
 const trustedIssuer = z
   .object({

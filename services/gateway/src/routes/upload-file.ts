@@ -33,6 +33,7 @@ const contentDigest = z
   })
   .meta({
     description: 'Digests of the body (RFC 9530). A body with another SHA-256 is rejected; other algorithms are ignored.',
+    pattern: '^sha-256=:[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=:$',
     examples: ['sha-256=:UhF+2GR+/V3RZgdu3lQR0exGg/IAOsLllxtfDhJDRhY=:'],
   });
 

@@ -32,7 +32,7 @@ const byteCount = (description: string, example: string) =>
     .string()
     .regex(/^\d{1,15}$/, COUNT_RULE)
     .transform(Number)
-    .meta({ type: 'integer', minimum: 0, description, examples: [example] });
+    .meta({ type: 'integer', minimum: 0, maximum: 10 ** 15 - 1, description, examples: [example] });
 
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/i, 'must be a SHA-256 in hex');
 const metadataValues = z.object({ applicationId: idText, fileName, sha256: sha256.optional(), replace: flag.optional() });
@@ -51,6 +51,8 @@ const metadata = z
     return z.NEVER;
   })
   .meta({
+    maxLength: METADATA_LENGTH_MAX,
+    pattern: '^applicationId [A-Za-z0-9+/]+={0,2},fileName [A-Za-z0-9+/]+={0,2}(,sha256 [A-Za-z0-9+/]+={0,2})?$',
     description:
       'Pairs of a key and a value in Base64: `applicationId`, `fileName`, `sha256` (of the whole file, in hex) where the bytes must have it, and `replace` (`true`) to replace the file that has the name.',
     examples: [`applicationId ${toBase64('019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15')},fileName ${toBase64('setup-1.2.exe')}`],
@@ -85,11 +87,9 @@ const upload = z
 
 const params = z.object({ id: idOf('file', 'Id of the upload, from `createUpload`.') });
 
+/** Checked before the schema, with an error of its own. */
 const tusHeaders = z.object({
-  'tus-resumable': z
-    .string()
-    .optional()
-    .meta({ description: 'Version of the tus protocol.', examples: [VERSION] }),
+  'tus-resumable': z.literal(VERSION).meta({ description: 'Version of the tus protocol.', examples: [VERSION] }),
 });
 
 const OFFSET_HEADERS = {
@@ -200,6 +200,7 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
       operationId: 'listUploads',
       summary: 'List the unfinished uploads',
       description: 'Oldest first. A restricted key gets those of its applications.',
+      headers: tusHeaders.partial(),
       data: z.array(upload),
       failures: ['tus_version_unsupported'],
       message: 'Successfully fetched uploads.',
@@ -215,6 +216,7 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
       summary: 'Get an upload',
       description: '`HEAD` is the request of tus. A finished upload is remembered for 24 hours.',
       params,
+      headers: tusHeaders.partial(),
       data: upload,
       successHeaders: { 'Upload-Length': 'Size of the whole file in bytes.', ...OFFSET_HEADERS },
       failures: [method.getUpload, AppendUploadResponseSchema, 'application_forbidden', 'tus_version_unsupported'],
@@ -258,6 +260,7 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
       summary: 'End an unfinished upload',
       description: 'Removes what it stored, and frees what it reserved. A finished one keeps its file.',
       params,
+      headers: tusHeaders,
       successStatus: 204,
       failures: [method.endUpload, 'application_forbidden', 'tus_version_unsupported'],
       message: '',

@@ -21,8 +21,15 @@ function lengthOf(text: z.ZodString, length: Length, description: string) {
     .meta({ description, minLength: min, maxLength: max });
 }
 
+/** The rule of texts without NUL, for the document. */
+const WITHOUT_NUL = { pattern: '^[^\\x00]*$' };
+
 /** Text of up to this many code points, for values that may be older than today's rules. */
 export function textUpTo(max: number) {
+  return shortText(max).meta(WITHOUT_NUL);
+}
+
+function shortText(max: number) {
   return z
     .string()
     .refine((text) => hasLength(text, 0, max), {
@@ -33,25 +40,25 @@ export function textUpTo(max: number) {
 }
 
 /** The email of an account. Its length is checked before its format. */
-export function emailText(format = z.email()) {
-  return textUpTo(EMAIL_LENGTH_MAX).check(format);
+export function emailText(format: z.core.$ZodCheck<string> = z.email()) {
+  return shortText(EMAIL_LENGTH_MAX).check(format);
 }
 
-export const anyText = z.string().refine(isStorable, 'must not have NUL');
+export const anyText = z.string().refine(isStorable, 'must not have NUL').meta(WITHOUT_NUL);
 
 /** {@link textUpTo}, but not empty. */
 export function nonEmptyText(max: number) {
   return z
     .string()
     .refine((text) => hasLength(text, 1, max), `must be 1 to ${max} characters without NUL`)
-    .meta({ minLength: 1, maxLength: max });
+    .meta({ minLength: 1, maxLength: max, ...WITHOUT_NUL });
 }
 
 /** A password that is to be set. */
 export const newPassword = z
   .string()
   .refine((text) => hasLength(text, PASSWORD.min, PASSWORD.max), `must be ${describeLength(PASSWORD)} without NUL`)
-  .meta({ minLength: PASSWORD.min, maxLength: PASSWORD.max, description: `${describeLength(PASSWORD)}.` });
+  .meta({ minLength: PASSWORD.min, maxLength: PASSWORD.max, ...WITHOUT_NUL, description: `${describeLength(PASSWORD)}.` });
 
 /** A code of a second factor. The service rejects malformed ones. */
 export const twoFactorCode = z.string();
@@ -148,7 +155,8 @@ export const changeOf = <F extends z.core.$ZodLooseShape>(fields: F) =>
   z
     .strictObject(fields)
     .partial()
-    .refine((body) => Object.keys(body).length > 0, 'must have at least one property');
+    .refine((body) => Object.keys(body).length > 0, 'must have at least one property')
+    .meta({ minProperties: 1 });
 
 export const pageNumber = z
   .string()
@@ -182,7 +190,7 @@ export const dayCount = z
 
 export const date = z.iso.date().meta({ description: 'Day (UTC).', examples: ['2026-05-12'] });
 
-const ENTITY_TAGS = /^\s*(?:\*|(?:W\/)?"[\x21\x23-\x7e]*"(?:\s*,\s*(?:W\/)?"[\x21\x23-\x7e]*")*)\s*$/;
+const ENTITY_TAGS = /^(?:\*|(?:W\/)?"[\x21\x23-\x7e]*"(?:\s*,\s*(?:W\/)?"[\x21\x23-\x7e]*")*)$/;
 const IF_MATCH_LENGTH_MAX = 1_024;
 
 /** Headers of a change that may expect a state: its entity tags (RFC 9110, 13.1.1). */
@@ -193,6 +201,7 @@ export const ifMatchHeaders = z.object({
     .transform((text) => text.match(/\*|(?:W\/)?"[^"]*"/g) ?? [])
     .optional()
     .meta({
+      pattern: ENTITY_TAGS.source,
       description: '`ETag` of what was read. If it has another one meanwhile, nothing is changed (412).',
       examples: ['*'],
     }),
