@@ -27,11 +27,17 @@ const ALL = {
     realtime: { autoscaling: { socketsPerPod: 10_000 } },
   },
   metrics: { enabled: true },
+  extraEnv: [{ name: 'OTEL_EXPORTER_OTLP_HEADERS', valueFrom: { secretKeyRef: { name: 'latchkey-traces', key: 'HEADERS' } } }],
+  extraVolumes: [{ name: 'authority', secret: { secretName: 'latchkey-authority' } }],
+  extraVolumeMounts: [{ name: 'authority', mountPath: '/etc/authority' }],
+  pod: { nodeSelector: { 'kubernetes.io/os': 'linux' } },
   networkPolicy: { grpcCallers: [{ namespaceSelector: { matchLabels: { 'latchkey-grpc-caller': 'true' } } }] },
 };
 const OPTIONAL_SECRETS = {
   'latchkey-oidc': { OIDC_ISSUERS: 'acme', OIDC_ACME_ISSUER: 'https://id.acme.example', OIDC_ACME_CLIENT_ID: 'latchkey' },
   'latchkey-events': { REDIS_EVENTS_URL: 'redis://events.example.com:6379' },
+  'latchkey-traces': { HEADERS: 'authorization=Bearer%20token' },
+  'latchkey-authority': {},
   'latchkey-mail': { SMTP_URL: 'smtp://latchkey:secret@mail.example.com' },
 };
 const CHECKS = [referenceProblems, networkProblems, unreadSettings, settingProblems, podProblems, routeProblems];
@@ -104,6 +110,15 @@ describe(`the Helm chart${because(missingHelm)}`, {
     const objects = withSecrets(await render({ settings: PROXIES, trustedIssuers: { enabled: true } }), { latchkey: secrets });
     // No setting names the issuers of accounts.
     expect(networkProblems(objects)).toEqual(['Deployment identity: port 443 outside is allowed and never used']);
+  });
+
+  it('adds environment, volumes and fields of pods to every process and migration', () => {
+    for (const { spec } of [...ofKind(all, 'Deployment'), ...ofKind(all, 'Job')]) {
+      const [{ env, volumeMounts }] = spec.template.spec.containers;
+      expect(env).toContainEqual(ALL.extraEnv[0]);
+      expect(volumeMounts).toContainEqual(ALL.extraVolumeMounts[0]);
+      expect(spec.template.spec).toMatchObject(ALL.pod);
+    }
   });
 
   it('rejects unknown values, and none for the URL and the proxies', async () => {

@@ -8,14 +8,13 @@ import type { KubeObject } from './objects.ts';
 export const HELM_DIR = join(import.meta.dirname, '..', '..', 'helm');
 const EXAMPLE = join(HELM_DIR, 'example', 'values.yaml');
 
-/** Helm of this machine, or the one that `npm run test:all` builds. */
-const helm =
-  spawnSync('helm', ['version']).status === 0
-    ? 'helm'
-    : await findGoProgram({ name: 'helm.sh/helm/v4', version: 'v4.2.1' }, 'cmd/helm');
+/** Helm 4 of this machine, or the one that `npm run test:all` builds. */
+const helm = spawnSync('helm', ['version', '--short'], { encoding: 'utf8' }).stdout?.startsWith('v4.')
+  ? 'helm'
+  : await findGoProgram({ name: 'helm.sh/helm/v4', version: 'v4.2.1' }, 'cmd/helm');
 
 /** Why the chart can't be rendered, for the names of skipped tests. */
-export const missingHelm = typeof helm === 'string' ? undefined : `Helm is not installed; ${helm.unavailable}`;
+export const missingHelm = typeof helm === 'string' ? undefined : `Helm 4 is not installed; ${helm.unavailable}`;
 
 /** Renders the chart with the example's values and these. Throws Helm's error. */
 export async function render(values: object = {}, files = [EXAMPLE]): Promise<KubeObject[]> {
