@@ -27,6 +27,8 @@ interface KnownApplication {
   status: 'online' | 'paused';
   levels: readonly string[];
   readonly files: Map<string, KnownFile>;
+  /** Published releases, as [version, id], the lowest first. */
+  readonly published: Array<readonly [string, string]>;
   /** Type and version of each event, in order. */
   readonly events: string[];
 }
@@ -79,7 +81,7 @@ class RepeatingClient {
     const { headers } = await this.#change({ method: 'POST', path: `${PANEL}/create-application`, body: { name } });
     const id = new URL(headers.get('location') ?? '', 'http://x').searchParams.get('applicationId') ?? '';
     const initial = { version: '1.0', status: 'online' as const, levels: [] };
-    this.#applications.push({ id, name, ...initial, files: new Map(), events: [] });
+    this.#applications.push({ id, name, ...initial, files: new Map(), published: [], events: [] });
     this.#audit.push(`application.created ${id}`);
   }
 
@@ -96,7 +98,8 @@ class RepeatingClient {
     const query = { applicationId: id };
     const set = (field: string, value: string) =>
       this.#change({ method: 'PATCH', path: `${PANEL}/update-application-settings`, query, body: { field, value } });
-    const kind = this.#random.below(10);
+    const kind = this.#random.below(13);
+    if (kind >= 10) return this.#changeReleases(application);
     if (kind < 5) {
       application.version = this.#newName('v');
       await set('version', application.version);
@@ -121,6 +124,27 @@ class RepeatingClient {
       await this.#change({ method: 'PATCH', path: `${PANEL}/update-api-keys`, query, body });
       this.#audit.push(`application.runtime_key_rotated ${id}`);
     }
+  }
+
+  /** Publishes a version, or yanks the highest. Feed, version, event and audit log change together. */
+  async #changeReleases(application: KnownApplication): Promise<void> {
+    const { id, events, published } = application;
+    const path = `${PANEL}/releases`;
+    const [, highest] = published.at(-1) ?? [];
+    if (highest !== undefined && this.#random.oneIn(3)) {
+      await this.#change({ method: 'POST', path: `${path}/${highest}/yank` });
+      published.pop();
+      this.#audit.push(`release.yanked ${id}`);
+      return;
+    }
+    this.#serial += 1;
+    const version = `1.0.${this.#serial}`;
+    const { data } = await this.#change({ method: 'POST', path, query: { applicationId: id }, body: { version } });
+    await this.#change({ method: 'POST', path: `${path}/${data.id}/publish` });
+    published.push([version, data.id]);
+    application.version = version;
+    events.push(`version_changed ${version}`);
+    this.#audit.push(`release.created ${id}`, `release.published ${id}`, `application.setting_updated ${id}`);
   }
 
   async #changeFiles({ id: applicationId, files }: KnownApplication): Promise<void> {
@@ -236,7 +260,8 @@ class RepeatingClient {
   async #read(): Promise<unknown[]> {
     const { session } = this.#owner;
     const { data } = await session.get(`${PANEL}/get-applications`);
-    const read = async ({ id, name }: { id: string; name: string }) => {
+    type Listed = { id: string; name: string; applicationApiKeys: { httpKey: string } };
+    const read = async ({ id, name, applicationApiKeys: { httpKey } }: Listed) => {
       const query = { applicationId: id };
       const { data: settings } = await session.get(`${PANEL}/get-application-settings`, query);
       const { data: levels } = await session.get(`${PANEL}/get-application-license-levels`, query);
@@ -252,7 +277,15 @@ class RepeatingClient {
         for (const { type, data } of page.events) events.push(`${type.split('.').at(-1)} ${data.version ?? ''}`);
         [after, isMore] = [page.next, page.events.length > 0];
       }
-      return { id, name, version: settings.version, status: settings.status, levels, files: files.sort(), events };
+      const { data: releases } = await session.get(`${PANEL}/releases`, query);
+      const published = releases.filter(({ status }: { status: string }) => status === 'published').reverse();
+      const feed = await fetch(`${session.baseUrl}/api/v1/updates/${id}/stable/latest.json`, {
+        headers: { authorization: `Bearer ${httpKey}` },
+      });
+      const offered = feed.status === 200 ? ((await feed.json()) as { version: string }).version : feed.status;
+      const releaseIds = published.map((release: { version: string; id: string }) => [release.version, release.id]);
+      const { version, status } = settings;
+      return { id, name, version, status, levels, files: files.sort(), events, published: releaseIds, offered };
     };
     return Promise.all(data.map(read));
   }
@@ -260,8 +293,9 @@ class RepeatingClient {
 
 function describeApplication({ files, ...application }: KnownApplication): unknown {
   const rows = [...files].map(([id, { name, content, urls }]) => [id, name, hash('sha256', content), urls]);
-  const { id, name, version, status, levels, events } = application;
-  return { id, name, version, status, levels, files: rows.sort(), events };
+  const { id, name, version, status, levels, events, published } = application;
+  const [offered = 404] = published.at(-1) ?? [];
+  return { id, name, version, status, levels, files: rows.sort(), events, published, offered };
 }
 
 /** The elements of one list that another one does not have, each as often as it has them more often. */
