@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { run } from '@latchkey/cli/testing/run';
+import { findRustProgram } from '@latchkey/testkit/process/rust-program';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { Answer, Api } from '../client/api.ts';
 import { readAuditLog } from '../client/audit-log.ts';
@@ -225,7 +226,26 @@ describe('feeds', () => {
   });
 });
 
-describe.skipIf(!existsSync('/usr/bin/minisign'))('signatures of minisign', () => {
+/** What Tauri's updater does with a public key, a signature and the bytes that it downloaded. */
+const tauriVerifier = await findRustProgram(
+  { name: 'minisign-verify', version: '0.2.5' },
+  `use minisign_verify::{PublicKey, Signature};
+use std::{env, fs};
+
+fn main() {
+    let paths: Vec<String> = env::args().collect();
+    let text = |n: usize| fs::read_to_string(&paths[n]).unwrap();
+    let key = PublicKey::decode(&text(1)).unwrap();
+    let signature = Signature::decode(&text(2)).unwrap();
+    key.verify(&fs::read(&paths[3]).unwrap(), &signature, true).unwrap();
+}
+`,
+);
+const tauriNeeds = typeof tauriVerifier === 'string' ? '' : `the crate minisign-verify (${tauriVerifier.unavailable})`;
+
+const MINISIGN = { meta: { needs: 'minisign (Debian: apt install minisign)' }, skip: !existsSync('/usr/bin/minisign') };
+
+describe('signatures of minisign', MINISIGN, () => {
   const minisign = (...args: string[]) => execFileSync('/usr/bin/minisign', args, { stdio: ['ignore', 'pipe', 'pipe'] });
 
   /** A key, and a function that signs bytes with it. */
@@ -234,11 +254,16 @@ describe.skipIf(!existsSync('/usr/bin/minisign'))('signatures of minisign', () =
     const at = (name: string) => join(dir, name);
     minisign('-G', '-W', '-p', at('key.pub'), '-s', at('key'));
     return {
+      publicKeyPath: at('key.pub'),
       publicKey: readFileSync(at('key.pub'), 'utf8').split('\n')[1] as string,
       sign(content: string, ...options: string[]) {
         writeFileSync(at('file'), content);
         minisign('-S', '-s', at('key'), '-m', at('file'), ...options);
         return readFileSync(at('file.minisig'), 'utf8');
+      },
+      store(name: string, bytes: Buffer) {
+        writeFileSync(at(name), bytes);
+        return at(name);
       },
       remove: () => rmSync(dir, { recursive: true }),
     };
@@ -280,6 +305,58 @@ describe.skipIf(!existsSync('/usr/bin/minisign'))('signatures of minisign', () =
     signer.remove();
     stranger.remove();
   });
+
+  it('pass the request and the check of Tauri’s updater', { meta: { needs: tauriNeeds }, skip: tauriNeeds !== '' }, async () => {
+    const { id, key, fileId, content } = await prepare();
+    const signer = createSigner();
+    onTestFinished(signer.remove);
+    for (const [version, options] of [
+      ['1.1.0', []],
+      ['1.2.0', ['-l']],
+    ] as const) {
+      const signature = signer.sign(content, ...options);
+      await publish(id, { version, notes: 'Faster.', artifacts: [artifact(fileId, { signature })] });
+      const headers = { accept: 'application/json', 'user-agent': 'tauri-updater', key };
+      const { status, text } = await readFeed(id, 'stable/tauri/windows/x86_64/1.0.0', headers);
+      const update = JSON.parse(text);
+      expect([status, update.version, update.notes]).toEqual([200, version, 'Faster.']);
+      expect(update.pub_date).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z$/);
+      const bytes = Buffer.from(await (await fetch(update.url)).arrayBuffer());
+      const verify = (downloaded: Buffer) => {
+        const path = signer.store('download', downloaded);
+        const signaturePath = signer.store('signature', Buffer.from(update.signature, 'base64'));
+        execFileSync(tauriVerifier as string, [signer.publicKeyPath, signaturePath, path], { stdio: 'pipe' });
+      };
+      verify(bytes);
+      expect(() => verify(Buffer.from('other bytes'))).toThrow();
+    }
+  });
+});
+
+const SIGNIFY = ['/usr/bin/signify-openbsd', '/usr/bin/signify'].find((path) => existsSync(path));
+
+it('signatures of signify verify at the publication', {
+  meta: { needs: 'signify (Debian: apt install signify-openbsd)' },
+  skip: SIGNIFY === undefined,
+}, async () => {
+  const { id, fileId, content } = await prepare();
+  const dir = mkdtempSync(join(tmpdir(), 'latchkey-signify-'));
+  onTestFinished(() => rmSync(dir, { recursive: true }));
+  const signify = (...args: string[]) => execFileSync(SIGNIFY ?? '', args, { cwd: dir, stdio: 'pipe' });
+  signify('-G', '-n', '-p', 'key.pub', '-s', 'key.sec');
+  const signFile = (text: string) => {
+    writeFileSync(join(dir, 'file'), text);
+    signify('-S', '-s', 'key.sec', '-m', 'file');
+    return readFileSync(join(dir, 'file.sig'), 'utf8');
+  };
+  const publicKey = readFileSync(join(dir, 'key.pub'), 'utf8').split('\n')[1];
+  expect(outcome(await api.patch(SETTINGS, { signingKeys: [publicKey] }, { applicationId: id }))).toBe('200');
+  const publishSigned = async (version: string, text: string) => {
+    const { data } = await createRelease(id, { version, artifacts: [artifact(fileId, { signature: signFile(text) })] });
+    return outcome(await act(data.id, 'publish'));
+  };
+  expect(await publishSigned('1.0.0', 'other bytes')).toBe('400 bad_request');
+  expect(await publishSigned('1.1.0', content)).toBe('200');
 });
 
 it('latchkey release publish uploads a build, publishes it, and goes on with what it finds', async () => {
