@@ -60,7 +60,7 @@ export function createFilesService(
         reads: new Set(['checkFileName']),
       }),
       withIdempotency(rpcRoute(UploadService, uploadRpc(ctx)), { sealingKey: ctx.resultKey }),
-      rpcRoute(AvatarService, avatarRpc(ctx, avatars)),
+      withIdempotency(rpcRoute(AvatarService, avatarRpc(ctx, avatars)), { sealingKey: ctx.resultKey }),
       auditRoute(ctx.pool),
     ],
     prepare: () => checkStore(ctx, config),

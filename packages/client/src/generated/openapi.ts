@@ -4391,7 +4391,10 @@ export interface operations {
     removeAvatar: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
+                "idempotency-key"?: string;
+            };
             path?: never;
             cookie?: never;
         };

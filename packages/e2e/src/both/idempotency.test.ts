@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
 import type { Answer, Api } from '../client/api.ts';
+import { getAvatar, plain, uploadAvatar } from '../client/avatars.ts';
 import { createApplication, createKey, signUp } from '../client/caller.ts';
 import { ACTION, listFiles, outcome, UPLOAD, upload } from '../client/files.ts';
 import { signUpGuarded } from '../client/two-factor.ts';
@@ -57,6 +58,7 @@ const BODIES: ReadonlyArray<[route: string, body: (given: Opened) => object | st
   ['PATCH api-keys/:id', () => ({ name: 'Renamed' }), { name: 'Again' }],
   ['POST trusted-issuers', () => TRUSTED, { ...TRUSTED, audience: 'another' }],
   ['POST api-keys/:id/revoke', () => null, {}],
+  ['DELETE avatar', () => null, {}],
   ['DELETE delete-application', ({ query }) => ({ ...query, code: '' }), { applicationId: randomUUID(), code: '' }],
 ];
 
@@ -122,6 +124,15 @@ it('a revoked key gets no replay, and the secret of a new key only the credentia
   expect((await keyed(owner.session, key)(made)).data.plaintextKey).toBe(first.data.plaintextKey);
 });
 
+it('a deletion is not replayed to a key that was restricted to the application, once it has left the key', async () => {
+  const { owner, query } = await open();
+  const { api } = await createKey(owner, { applicationIds: [query.applicationId] });
+  const send = keyed(api);
+  const request = { method: 'DELETE', path: `${PANEL}/delete-application`, body: { ...query, code: '' } };
+  expect(outcome(await send(request))).toBe('200');
+  await expect.poll(async () => outcome(await send(request))).toBe('404 not_found');
+});
+
 it('an upload with a key needs a digest, which stands for its body', async () => {
   const { owner, query } = await open();
   const send = keyed(owner.session);
@@ -138,6 +149,18 @@ it('an upload with a key needs a digest, which stands for its body', async () =>
   const second = await send({ ...request, headers, body: 'content' });
   expect([isReplayed(second), second.text]).toEqual([true, first.text]);
   expect((await listFiles(owner.session, query.applicationId)).map(({ displayName }) => displayName)).toEqual(['first.txt']);
+});
+
+it('a repeated removal of the avatar leaves a later one', async () => {
+  const { session } = await signUp();
+  const send = keyed(session);
+  const request = { method: 'DELETE', path: `${PANEL}/avatar` };
+  const image = await plain(8, 8).png().toBuffer();
+  expect(outcome(await uploadAvatar(session, image))).toBe('200');
+  expect(isReplayed(await send(request))).toBe(false);
+  expect(outcome(await uploadAvatar(session, image))).toBe('200');
+  expect(isReplayed(await send(request))).toBe(true);
+  expect((await getAvatar(session)).status).toBe(200);
 });
 
 it.each(['', 'a'.repeat(256), 'é', 'a\tb'])('rejects the key %j', async (key) => {

@@ -1,4 +1,5 @@
 import type { Origin } from '@latchkey/audit/actor';
+import { runStatement } from '@latchkey/audit/transaction';
 import { commonErrors } from '@latchkey/kit/errors/errors';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import { errors } from '../errors.ts';
@@ -14,7 +15,7 @@ import { type AvatarContext, recordRemoval } from './record-avatar.ts';
 export async function removeAvatar(ctx: AvatarContext, accountText: string, origin: Origin): Promise<void> {
   const accountId = parseId(accountText);
   if (!accountId) throw errors.avatar_not_found();
-  const removal = await insertRemoval(ctx.db, { id: newId(), accountId, origin });
+  const removal = await runStatement(ctx.db, (db) => insertRemoval(db, { id: newId(), accountId, origin }));
   const keys = await recordRemoval(ctx, removal).catch((cause: unknown) => {
     throw Object.assign(commonErrors.outcome_unknown(), { cause });
   });

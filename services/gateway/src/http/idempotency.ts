@@ -20,13 +20,13 @@ export const idempotencyHeaders = z.object({
 });
 
 /**
- * True if requests of a route may carry an idempotency key (ADR 21). Avatars ignore it, and chunks,
- * which have an offset.
+ * True if requests of a route may carry an idempotency key (ADR 21). Uploads of avatars ignore it, and
+ * chunks, which have an offset.
  */
 export const takesIdempotencyKey = ({ method, url, bytesBody }: Pick<Route, 'method' | 'url' | 'bytesBody'>) =>
   isStateChanging(method) &&
   url.startsWith('/api/v1/panel/') &&
-  !url.endsWith('avatar') &&
+  !url.endsWith('/upload-avatar') &&
   !(bytesBody === 'chunk' && method === 'PATCH');
 
 /** Hashes the body of a request with a key, as part of its fingerprint. */
