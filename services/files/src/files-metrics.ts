@@ -8,6 +8,12 @@ export const uploads = new Counter({
   labels: ['outcome'],
 });
 
+export const chunks = new Counter({
+  name: 'latchkey_upload_chunks_total',
+  help: 'Chunks of resumable uploads that have ended, by outcome: stored, or the reason why they broke off or were rejected.',
+  labels: ['outcome'],
+});
+
 export const bytesReceived = new Counter({
   name: 'latchkey_upload_bytes_total',
   help: 'Bytes of files and avatars that were received.',

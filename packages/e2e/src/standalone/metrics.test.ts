@@ -9,6 +9,7 @@ import { plain, uploadAvatar } from '../client/avatars.ts';
 import { createApplication, createKey, type Key, type Owner, signUp, unique } from '../client/caller.ts';
 import { upload } from '../client/files.ts';
 import { LiveClient, readSocketKey, setSetting } from '../client/live.ts';
+import { uploadHead } from '../client/routes.ts';
 import { type Scrape, scrape } from '../client/scrape.ts';
 import { OtlpReader, type OtlpReceiver, startOtlpReceiver } from '../fakes/otlp-receiver.ts';
 import { type DedicatedInstance, startDedicatedInstance } from '../instance/dedicated-instance.ts';
@@ -93,11 +94,14 @@ describe('metrics', () => {
     await client.ready();
     expect(await new LiveClient(instance.realtimeUrl, 'lk_sock_wrong').ended).toBe(401);
     expect((await upload(key.api, applicationId, unique(), Buffer.alloc(100_000, 'x'))).status).toBe(200);
+    const headers = { ...uploadHead(applicationId, unique(), 10), 'content-type': 'application/offset+octet-stream' };
+    expect((await key.api.post('/api/v1/panel/uploads', Buffer.alloc(10), {}, { headers })).status).toBe(201);
     await setSetting(key.api, applicationId, 'version', '2.0');
     await eventually(() => expect(client.events).toHaveLength(1));
     const expected: ReadonlyArray<readonly [string, number, Record<string, string>?]> = [
-      ['latchkey_upload_bytes_total', 100_000],
-      ['latchkey_uploads_total', 1, { outcome: 'stored' }],
+      ['latchkey_upload_bytes_total', 100_010],
+      ['latchkey_uploads_total', 2, { outcome: 'stored' }],
+      ['latchkey_upload_chunks_total', 1, { outcome: 'stored' }],
       ['latchkey_uploads_running', 0],
       ['latchkey_object_store_duration_seconds_count', 1, { operation: 'put', outcome: 'ok' }],
       ...['files', 'identity', 'avatar'].map((queue) => ['latchkey_queue_jobs', 0, { queue }] as const),

@@ -5,7 +5,7 @@ import { releaseBytes } from '@latchkey/kit/http/write-chunk';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
-import { uploads } from '../../files-metrics.ts';
+import { chunks, uploads } from '../../files-metrics.ts';
 import { isDeleted } from '../application/deleted-application.store.ts';
 import { removeObjectsSoon } from '../object-deletion/object-deletion.ts';
 import { type Appended, LostBytesError, objectKey } from '../object-store/object-store.ts';
@@ -45,6 +45,7 @@ export function createAppendUpload(ctx: FilesContext): AppendUpload {
     const { body, requestId, uploadId } = chunk;
     return runUploadCall({ name: 'chunk', body, requestId, logger }, () => append(ctx, chunk), {
       facts: ({ byteOffset, state }) => ({ uploadId, byteOffset, state }),
+      onEnd: (outcome) => chunks.add(1, outcome),
     });
   };
 }
