@@ -1,6 +1,9 @@
 import { execFile } from 'node:child_process';
+import { hash, randomBytes } from 'node:crypto';
+import { request as plainRequest } from 'node:http';
 import { request } from 'node:https';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { DescMethodUnary } from '@bufbuild/protobuf';
 import { status } from '@grpc/grpc-js';
@@ -16,11 +19,12 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { type Answer, Api } from '../client/api.ts';
 import { getAvatar, plain, uploadAvatar } from '../client/avatars.ts';
 import { cookieOf, createApplication, createKey, PASSWORD, signUp } from '../client/caller.ts';
-import { outcome, upload } from '../client/files.ts';
+import { MIB, outcome, upload } from '../client/files.ts';
 import { openGrpc, RPC_SERVICES, type Tls } from '../client/grpc.ts';
 import { LiveClient, readSocketKey, setSetting } from '../client/live.ts';
+import { uploadHead } from '../client/routes.ts';
 import { startUpload } from '../client/running-upload.ts';
-import { type Fleet, startFleet } from '../instance/fleet/fleet.ts';
+import { type Fleet, type FleetProcess, startFleet } from '../instance/fleet/fleet.ts';
 import { findLogLines, SERVICE_CREDENTIAL } from '../instance/instance.ts';
 
 const MIGRATIONS = { apps: appsMigrations, files: filesMigrations, identity: identityMigrations };
@@ -34,6 +38,9 @@ const REFUSED = `${status.UNAUTHENTICATED} a service credential is required`;
 const DEFECTS: readonly number[] = [status.UNKNOWN, status.INTERNAL, status.UNIMPLEMENTED];
 const CREDENTIAL = `Bearer ${SERVICE_CREDENTIAL}`;
 const APPLICATIONS = '/api/v1/panel/get-applications';
+const RESUMABLE = '/api/v1/panel/uploads';
+/** Slow, as the limits of this fleet are low. */
+const READY = { timeoutMs: 30_000, intervalMs: 800 };
 
 const settingsOf = (api: Api, applicationId: string) => api.get('/api/v1/panel/get-application-settings', { applicationId });
 
@@ -190,6 +197,116 @@ describe('two gateways over two of each service, with TLS', () => {
       1,
       expect.stringMatching(/^a service credential is required \(request [\da-f-]{36}\)\n$/),
     ]);
+  });
+
+  it('continue an upload at the other gateway and another files process, when the first was killed', async () => {
+    const [first, second] = fleet.processesOf('files') as [FleetProcess, FleetProcess];
+    const owner = await newOwner();
+    const applicationId = await createApplication(owner.session);
+    const bytes = randomBytes(12 * MIB);
+    const head = uploadHead(applicationId, 'moved', bytes.length);
+    const { data } = await elsewhere(owner.session, 0).post(RESUMABLE, null, {}, { headers: head });
+    const path = `${RESUMABLE}/${data.id}`;
+    const chunkHeaders = (byteOffset: number) => ({
+      ...{ 'tus-resumable': '1.0.0', 'content-type': 'application/offset+octet-stream', 'upload-offset': String(byteOffset) },
+    });
+    const offset = async (gateway: number) => (await elsewhere(owner.session, gateway).get(path)).data.byteOffset as number;
+    // All chunks go to the first process.
+    await second.kill();
+    const { baseUrl, headers } = elsewhere(owner.session, 0);
+    const chunk = plainRequest(`${baseUrl}${path}`, {
+      method: 'PATCH',
+      agent: false,
+      headers: { ...headers, ...chunkHeaders(0), 'content-length': bytes.length },
+    });
+    const broken = new Promise((resolve) => chunk.on('response', (res) => resolve(res.resume().statusCode)).on('error', resolve));
+    chunk.write(bytes.subarray(0, 11 * MIB));
+    // Bytes are recorded every 10 MiB.
+    await eventually(async () => expect(await offset(0)).toBe(10 * MIB), READY);
+    await second.start();
+    await first.kill();
+    expect(await broken).not.toBe(204);
+    chunk.destroy();
+    const last = await eventually(async () => {
+      const byteOffset = await offset(1);
+      expect(byteOffset).toBeGreaterThanOrEqual(10 * MIB);
+      const options = { headers: chunkHeaders(byteOffset), mayFail: true };
+      const answer = await elsewhere(owner.session, 1).patch(path, bytes.subarray(byteOffset), {}, options);
+      // The claim of a killed process lasts 3 s.
+      expect(answer.status).toBe(204);
+      return answer;
+    }, READY);
+    expect(last.headers.get('x-file-checksum')).toBe(hash('sha256', bytes));
+    await first.start();
+    const file = await elsewhere(owner.session, 0).get('/api/v1/panel/get-files-metadata', { applicationId });
+    expect(file.data).toMatchObject({ totalFiles: 1 });
+  });
+
+  it('execute a change again whose process was killed before its end, with the same idempotency key', async () => {
+    const { session } = await newOwner();
+    const applicationId = await createApplication(session);
+    const change = (gateway: number) =>
+      elsewhere(session, gateway)
+        .with({ 'idempotency-key': 'killed' })
+        .patch(
+          '/api/v1/panel/update-application-settings',
+          { field: 'version', value: '2.0' },
+          { applicationId },
+          { mayFail: true },
+        );
+    const apps = fleet.processesOf('apps');
+    await withClient(fleet.databaseUrl, async (client) => {
+      await client.query('begin');
+      await client.query('select from apps.application where id = $1 for update', [applicationId]);
+      const lost = change(0);
+      // It has the lock of its key, and waits for the application.
+      await withClient(fleet.databaseUrl, (observer) =>
+        eventually(async () => {
+          const { rows } = await observer.query(
+            "select from pg_locks where locktype = 'advisory' and pid in (select pid from pg_locks where not granted)",
+          );
+          return rows.length > 0;
+        }, READY),
+      );
+      await Promise.all(apps.map((one) => one.kill()));
+      expect((await lost).status).toBe(503);
+      await client.query('rollback');
+    });
+    await Promise.all(apps.map((one) => one.start()));
+    const repeated = await eventually(async () => {
+      const answer = await change(1);
+      expect(outcome(answer)).toBe('200');
+      return answer;
+    }, READY);
+    expect(repeated.headers.get('idempotency-replayed')).toBeNull();
+    const { data } = await elsewhere(session, 0).get('/api/v1/panel/events', { applicationId });
+    expect(data.events).toHaveLength(1);
+    expect((await change(0)).headers.get('idempotency-replayed')).toBe('true');
+  });
+
+  it('accept both management keys during the overlap of a rotation, and only the new one after it', async () => {
+    const owner = await newOwner();
+    const old = await createKey({ ...owner, session: elsewhere(owner.session, 0) });
+    const address = newAddress();
+    const send = (api: Api, gateway: number) => at(api, gateway).with(address).get(APPLICATIONS);
+    // Both gateways have the old key in their cache, without an expiry, for longer than the overlap.
+    for (const gateway of [0, 1]) expect(outcome(await send(old.api, gateway))).toBe('200');
+    const path = `/api/v1/panel/api-keys/${old.id}`;
+    const { data: created } = await elsewhere(owner.session, 0).post(`${path}/rotate`, { overlapSeconds: 1 });
+    const next = fleet.api.with({ authorization: `Bearer ${created.plaintextKey}` });
+    const expiresAt = Date.parse((await elsewhere(owner.session, 1).get(path)).data.expiresAt);
+    const seen = { during: new Set<string>(), after: new Set<string>(), next: new Set<string>() };
+    for (let i = 0; seen.after.size < 2; i += 1) {
+      const sentAt = Date.now();
+      const answer = `${i % 2} ${outcome(await send(old.api, i))}`;
+      if (Date.now() < expiresAt) seen.during.add(answer);
+      else if (sentAt >= expiresAt) seen.after.add(answer);
+      seen.next.add(outcome(await send(next, i)));
+      if (Date.now() < expiresAt) await delay(150);
+    }
+    expect([...seen.during].filter((answer) => !answer.endsWith('200'))).toEqual([]);
+    expect([...seen.after].filter((answer) => !answer.endsWith('401 api_key_expired'))).toEqual([]);
+    expect([...seen.next]).toEqual(['200']);
   });
 
   it('answer Health/Check without the credential, and no other call', async () => {

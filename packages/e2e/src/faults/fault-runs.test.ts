@@ -33,6 +33,8 @@ async function withTarget<T>(starting: Promise<Target>, use: (target: Target) =>
   const target = await starting;
   try {
     return await use(target);
+  } catch (err) {
+    throw new Error(`FAULT_SEED=${SEED}: ${(err as Error).message}\n${target.output()}`, { cause: err });
   } finally {
     await target.stop();
   }

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { eventually } from '@latchkey/testkit/eventually';
 import { withClient } from '@latchkey/testkit/postgres/with-client';
 import type { SeededRandom } from '../client/random.ts';
+import { Violation } from './request.ts';
 import type { Target } from './target.ts';
 import { START_MS_MAX } from './workload.ts';
 
@@ -37,6 +38,7 @@ export async function workUnderKills<Client>(
     while (!ended.signal.aborted && (await step(client)));
   };
   const killing = killRepeatedly(target, random, ended.signal).finally(() => ended.abort());
+  killing.catch(() => undefined);
   const working = clients.map((client) =>
     work(client).catch((err: unknown) => {
       ended.abort();
@@ -60,7 +62,9 @@ async function killRepeatedly(target: Target, random: SeededRandom, signal: Abor
     await breakIt();
     await pause(random.below(DOWN_MS_MAX));
     await repair();
-    await eventually(() => target.isReady(), { timeoutMs: START_MS_MAX, intervalMs: 50 });
+    await eventually(() => target.isReady(), { timeoutMs: START_MS_MAX, intervalMs: 50 }).catch((cause: unknown) => {
+      throw new Violation(`Not ready again: ${name}`, { cause });
+    });
     counts[name] = (counts[name] ?? 0) + 1;
   }
   return counts;

@@ -40,12 +40,20 @@ export async function startStandaloneTarget(own?: OwnStore): Promise<Target> {
   const killed = (victim: string, repair: () => unknown): Fault => {
     return { name: `${victim} killed`, costs: 'anything', breakIt: () => kill(victim), repair };
   };
-  const kills = [
-    killed('everything', restart),
-    killed('postgres', () => undefined),
-    killed('redis', () => undefined),
-    killed('launcher', restart),
-  ];
+  /** The launcher gives up a server that is killed again and again: its own supervisor starts it again. */
+  const revive = (victim: string): Fault => {
+    let printed = '';
+    const breakIt = () => {
+      printed = launcher.output();
+      kill(victim);
+    };
+    const repair = async () => {
+      const ending = () => /runs again|can't be kept running/.exec(launcher.output().slice(printed.length))?.[0];
+      await eventually(() => ending() !== undefined, { timeoutMs: 60_000 });
+      if (ending() !== 'runs again') await restart();
+    };
+    return { ...killed(victim, repair), breakIt };
+  };
   const baseUrl = `http://127.0.0.1:${ports[0]}`;
   await start();
   return {
@@ -53,9 +61,12 @@ export async function startStandaloneTarget(own?: OwnStore): Promise<Target> {
     realtimeUrl: `ws://127.0.0.1:${ports[1]}/api/v1/realtime`,
     gateways: [baseUrl],
     store: own?.store ?? viewOfDisk(`${dir.path}/files`),
-    kills,
+    kills: [killed('everything', restart), revive('postgres'), revive('redis'), killed('launcher', restart)],
     faults: own?.faults ?? [
-      ...kills,
+      killed('everything', restart),
+      killed('postgres', () => undefined),
+      killed('redis', () => undefined),
+      killed('launcher', restart),
       {
         name: 'stopped',
         costs: 'later requests',
