@@ -221,6 +221,7 @@ describe('the dashboard in a browser', IN_CHROMIUM, () => {
 
     await page.getByRole('link', { name: 'Overview' }).click();
     await button(page, 'Edit version').click();
+    await page.getByLabel('Version', { exact: true }).waitFor();
     await setSetting(owner.session, applicationId, 'version', '2.0');
     await page.getByLabel('Version', { exact: true }).fill('1.5');
     await page.keyboard.press('Enter');
