@@ -76,6 +76,27 @@ describe('further pages of the dashboard', IN_CHROMIUM, () => {
     await page.getByRole('row', { name: /elsewhere\.txt/ }).waitFor();
   });
 
+  it('shows usage by day as bars and as a table, and live clients', async () => {
+    const owner = await signUp();
+    const applicationId = await createApplication(owner.session, 'Difference Engine');
+    const none = { events: 0, downloads: 0, uploads: 0, clientsMax: 0 };
+    const days = [none, { ...none, downloads: 3, clientsMax: 2 }, { ...none, downloads: 6 }];
+    const data = days.map((counts, i) => ({ date: `2026-05-1${i}`, ...counts }));
+    const prepare = (page: Page) =>
+      page.route('**/get-usage?*', (route) => route.fulfill({ json: { success: true, message: '', data } }));
+    const page = await open(`/applications/${applicationId}`, { owner, prepare });
+    await page.getByText('9 in 3 days').waitFor();
+    await page.getByText('0 in 3 days').waitFor();
+    await page.getByText('Live clients now').locator('..').getByText('0', { exact: true }).waitFor();
+    const bars = page.locator('figure svg g rect:last-child');
+    expect(await bars.evaluateAll((all) => all.map((bar) => bar.getAttribute('height')))).toEqual(['0', '0.5', '1']);
+    await page.getByText('Show as a table').click();
+    await page.getByRole('row', { name: 'May 11, 2026 3 0 0 2' }).waitFor();
+    expect(await page.getByRole('table', { name: 'Usage by day' }).getByRole('row').count()).toBe(3);
+    await checkAccessibility(page);
+    await checkWidth(page);
+  });
+
   it('creates an API key that works, shows it once, changes and revokes it', async () => {
     const owner = await signUp();
     const applicationId = await createApplication(owner.session, '<b>Difference</b> Engine');
@@ -105,6 +126,9 @@ describe('further pages of the dashboard', IN_CHROMIUM, () => {
     expect(await page.content()).not.toContain(text.slice(-20));
 
     await page.getByRole('link', { name: 'Release pipeline' }).click();
+    await dialog(page)
+      .getByText(/^\d+ in 90 days$/)
+      .waitFor();
     await page.getByLabel('Name').fill('Nightly <i>backup</i>');
     await page.getByLabel('Upload files').check();
     await button(page, 'Save changes').click();

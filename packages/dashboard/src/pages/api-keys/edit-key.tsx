@@ -1,14 +1,16 @@
 import type { ApiKey } from '@latchkey/client';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
+import { DailyCharts } from '../../components/daily-chart.tsx';
 import { Dialog } from '../../components/dialog.tsx';
+import { QueryView } from '../../components/states.tsx';
 import { limitsQuery } from '../../session/session.ts';
 import { toast } from '../../toast/toasts.ts';
 import { KeyForm } from './key-form.tsx';
-import { apiKeysQuery } from './queries.ts';
+import { apiKeysQuery, requestsQuery } from './queries.ts';
 
 interface EditKeyProps {
   /** The key to change; undefined while no dialog is open. */
@@ -37,6 +39,9 @@ function EditForm({ apiKey, onClose }: { readonly apiKey: ApiKey; readonly onClo
   });
   return (
     <>
+      <QueryView query={useQuery(requestsQuery(apiKey.id))}>
+        {(days) => <DailyCharts caption="Requests by day" days={days} charts={{ Requests: 'requests' }} />}
+      </QueryView>
       <KeyForm
         apiKey={apiKey}
         action="Save changes"

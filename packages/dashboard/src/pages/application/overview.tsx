@@ -7,6 +7,7 @@ import { applicationQuery, settingsQuery } from './queries.ts';
 import { RuntimeKeys } from './runtime-keys.tsx';
 import { Settings } from './settings.tsx';
 import { Snippets } from './snippets.tsx';
+import { Usage } from './usage.tsx';
 
 const route = getRouteApi('/signed-in/applications/$applicationId');
 
@@ -23,6 +24,7 @@ function Parts({ application, settings }: { readonly application: Application; r
     <>
       <Settings applicationId={application.id} settings={settings} />
       <RuntimeKeys application={application} />
+      <Usage applicationId={application.id} />
       <Snippets applicationId={application.id} />
       <DeleteApplication application={application} />
     </>

@@ -3,6 +3,9 @@ import { latchkey } from '../../api/client.ts';
 import { applicationsQuery, LIST_KEY } from '../applications/queries.ts';
 
 const HOUR_MS = 3_600_000;
+/** Intervals at which a visible page reads counts again, of which nothing is announced. */
+const USAGE_INTERVAL_MS = 30_000;
+const LIVE_CLIENTS_INTERVAL_MS = 10_000;
 
 /** One of the applications; the interface has no route for one alone. Null if it does not exist. */
 export const applicationQuery = (applicationId: string) => ({
@@ -23,6 +26,21 @@ export async function invalidateSettings(queryClient: QueryClient, applicationId
   void queryClient.invalidateQueries({ queryKey: LIST_KEY });
   await queryClient.invalidateQueries({ queryKey: settingsQuery(applicationId).queryKey });
 }
+
+/** Usage of 90 days. */
+export const usageQuery = (applicationId: string) =>
+  queryOptions({
+    queryKey: ['usage', applicationId],
+    queryFn: ({ signal }) => latchkey.applications.usage(applicationId, { signal }),
+    refetchInterval: USAGE_INTERVAL_MS,
+  });
+
+export const liveClientsQuery = (applicationId: string) =>
+  queryOptions({
+    queryKey: ['live-clients', applicationId],
+    queryFn: ({ signal }) => latchkey.applications.liveClients(applicationId, { signal }),
+    refetchInterval: LIVE_CLIENTS_INTERVAL_MS,
+  });
 
 /** License levels with their entity tag. */
 export const levelsQuery = (applicationId: string) =>

@@ -1,0 +1,25 @@
+import { useQuery } from '@tanstack/react-query';
+import { DailyCharts, Line } from '../../components/daily-chart.tsx';
+import { Section } from '../../components/page.tsx';
+import { QueryView } from '../../components/states.tsx';
+import { liveClientsQuery, usageQuery } from './queries.ts';
+
+export function Usage({ applicationId }: { readonly applicationId: string }) {
+  const query = useQuery(usageQuery(applicationId));
+  const { data: clients } = useQuery(liveClientsQuery(applicationId));
+  return (
+    <Section title="Usage" description="By day (UTC). What happens now is counted within 15 seconds.">
+      <Line name="Live clients now" value={clients?.toLocaleString('en') ?? 'Not known'} />
+      <QueryView query={query}>
+        {(days) => (
+          <DailyCharts
+            caption="Usage by day"
+            days={days}
+            charts={{ Downloads: 'downloads', Events: 'events' }}
+            others={{ Uploads: 'uploads', 'Most live clients': 'clientsMax' }}
+          />
+        )}
+      </QueryView>
+    </Section>
+  );
+}
