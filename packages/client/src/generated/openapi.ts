@@ -490,7 +490,7 @@ export interface paths {
         put?: never;
         /**
          * Exchange a token for a management API key
-         * @description OAuth 2.0 Token Exchange (RFC 8693): a JWT of a trusted issuer becomes a key that expires soon. Errors are those of RFC 6749. A token that is not valid or not accepted is `invalid_request`; an `audience` that names no or several trusted issuers is `invalid_target`.
+         * @description OAuth 2.0 Token Exchange (RFC 8693): a JWT of a trusted issuer becomes a key that expires soon. Errors are those of RFC 6749. A token that is not valid or not accepted is `invalid_request`; an `audience` that names no or several trusted issuers is `invalid_target`, a `scope` beyond its scopes `invalid_scope`.
          */
         post: operations["exchangeToken"];
         delete?: never;
@@ -2995,6 +2995,8 @@ export interface operations {
                     subject_token_type: "urn:ietf:params:oauth:token-type:jwt" | "urn:ietf:params:oauth:token-type:id_token";
                     /** @description The `aud` of the token, or the id of a trusted issuer, which is needed if several accept the token. */
                     audience?: string;
+                    /** @description Scopes of the key, separated by spaces: a part of those of the trusted issuer, which are the default. */
+                    scope?: string;
                     /** @constant */
                     requested_token_type?: "urn:ietf:params:oauth:token-type:access_token";
                 };

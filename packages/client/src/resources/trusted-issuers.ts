@@ -1,12 +1,14 @@
 import type { Http } from '../http/http.ts';
 import { readToken } from '../http/response.ts';
 import type { CallOptions } from '../options.ts';
-import type { ExchangedKey, NewTrustedIssuer, TrustedIssuer } from '../types.ts';
+import type { ExchangedKey, NewTrustedIssuer, Scope, TrustedIssuer } from '../types.ts';
 
 export interface ExchangeOptions {
   readonly signal?: AbortSignal | undefined;
   /** The `aud` of the token, or the id of a trusted issuer. Any that accepts the token unless given. */
   readonly audience?: string | undefined;
+  /** Scopes of the key, a part of those of the trusted issuer. All of them unless given. */
+  readonly scopes?: readonly Scope[] | undefined;
 }
 
 /** Issuers whose tokens are exchanged for keys. Needs a session, except for the exchange. */
@@ -35,14 +37,16 @@ export class TrustedIssuers {
    * Exchanges a JWT of a trusted issuer for a management key, once. It needs neither a key nor a
    * session.
    *
-   * @throws LatchkeyError `invalid_request` for a token that is not accepted, `invalid_target`
+   * @throws LatchkeyError `invalid_request` for a token that is not accepted, `invalid_target`,
+   *   `invalid_scope`
    */
-  async exchange(token: string, { audience, signal }: ExchangeOptions = {}): Promise<ExchangedKey> {
+  async exchange(token: string, { audience, scopes, signal }: ExchangeOptions = {}): Promise<ExchangedKey> {
     const form = {
       grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
       subject_token: token,
       subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
       ...(audience !== undefined && { audience }),
+      ...(scopes && { scope: scopes.join(' ') }),
     };
     const request = this.#http.toRequest('POST /api/v1/auth/token', {});
     request.headers['content-type'] = 'application/x-www-form-urlencoded';

@@ -57,8 +57,12 @@ it('a token of a job uploads a file, until its issuer is no longer trusted', asy
 it('a token is exchanged once, with an error of RFC 6749', async () => {
   const sub = unique();
   await owner.session.post(PATH, settings(sub));
-  const form = exchangeForm(await sign(sub), { subject_token_type: 'urn:ietf:params:oauth:token-type:id_token' });
-  expect((await postToken(baseUrl, form)).status).toBe(200);
+  const more = { subject_token_type: 'urn:ietf:params:oauth:token-type:id_token' };
+  const token = await sign(sub);
+  const beyond = await postToken(baseUrl, exchangeForm(token, { ...more, scope: 'files:read files:delete' }));
+  expect([beyond.status, beyond.json.error]).toEqual([400, 'invalid_scope']);
+  const form = exchangeForm(token, { ...more, scope: 'files:read' });
+  expect(await postToken(baseUrl, form)).toMatchObject({ status: 200, json: { scope: 'files:read' } });
   expect(await postToken(baseUrl, form)).toMatchObject({
     status: 400,
     json: { error: 'invalid_request', error_description: 'The token was exchanged before. Request a new one.' },

@@ -7,7 +7,7 @@ export const FORM_TYPE = 'application/x-www-form-urlencoded';
 const FORM_BYTES_MAX = 32 * 1024;
 
 /** Codes of RFC 6749, 5.2, and RFC 8693, 2.2.2, that errors have themselves. */
-const OWN_CODES = new Set(['unsupported_grant_type', 'invalid_request', 'invalid_target']);
+const OWN_CODES = new Set(['unsupported_grant_type', 'invalid_request', 'invalid_scope', 'invalid_target']);
 
 /**
  * Has a part of the server parse forms, and nothing else. Empty parameters count as absent (RFC 6749,

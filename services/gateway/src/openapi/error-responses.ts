@@ -195,7 +195,7 @@ const HEADERS: Readonly<Record<number, object>> = {
 const OAUTH_RULES: ReadonlyArray<readonly [status: number, description: string, error: string, text: string]> = [
   [
     400,
-    'The request is rejected: `invalid_request`, `invalid_target` or `unsupported_grant_type`.',
+    'The request is rejected: `invalid_request`, `invalid_scope`, `invalid_target` or `unsupported_grant_type`.',
     'invalid_request',
     'The token was exchanged before. Request a new one.',
   ],

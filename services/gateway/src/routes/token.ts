@@ -16,6 +16,10 @@ const body = z.object({
     description: 'The `aud` of the token, or the id of a trusted issuer, which is needed if several accept the token.',
     examples: ['https://latchkey.acme.example'],
   }),
+  scope: anyText.optional().meta({
+    description: 'Scopes of the key, separated by spaces: a part of those of the trusted issuer, which are the default.',
+    examples: ['files:upload'],
+  }),
   requested_token_type: z.literal(TOKEN_TYPES.accessToken).optional(),
 });
 
@@ -35,16 +39,17 @@ export const tokenRoutes = ({ clients: { trustedIssuers }, limits }: RouteContex
     summary: 'Exchange a token for a management API key',
     description: [
       'OAuth 2.0 Token Exchange (RFC 8693): a JWT of a trusted issuer becomes a key that expires soon.',
-      'Errors are those of RFC 6749. A token that is not valid or not accepted is `invalid_request`; an `audience` that names no or several trusted issuers is `invalid_target`.',
+      'Errors are those of RFC 6749. A token that is not valid or not accepted is `invalid_request`; an `audience` that names no or several trusted issuers is `invalid_target`, a `scope` beyond its scopes `invalid_scope`.',
     ].join(' '),
     isOAuth: true,
     limit: { limit: limits.tokenExchange, per: 'ip' },
     body,
     data: token,
     message: '',
-    handle: async ({ body: { grant_type, subject_token: subjectToken, audience } }) => {
+    handle: async ({ body: { grant_type, subject_token: subjectToken, audience, scope = '' } }) => {
       if (grant_type !== TOKEN_EXCHANGE_GRANT) throw errors.grant_type_unsupported();
-      const request = { subjectToken, ...(audience !== undefined && { audience }) };
+      const scopes = scope.split(' ').filter((name) => name !== '');
+      const request = { subjectToken, scopes, ...(audience !== undefined && { audience }) };
       const exchanged = await trustedIssuers.exchangeToken(request, { timeoutMs: DEADLINES_MS.gatewayIssuer });
       return {
         access_token: exchanged.accessToken,

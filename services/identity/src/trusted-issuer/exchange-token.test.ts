@@ -45,6 +45,19 @@ test('a token becomes a key with the rights of the trusted issuer, which expires
   expect(await keysOf(accountId)).toEqual([]);
 });
 
+test('a key has only the requested scopes, which must be those of the trusted issuer', async () => {
+  const { accountId, token } = await trustSome({ scopes: ['files:read', 'files:upload'] });
+  const subjectToken = await token();
+  const narrow = (...scopes: string[]) => trustedIssuers.exchangeToken({ subjectToken, scopes });
+  for (const scopes of [['files:delete'], ['files:read', 'files:delete'], ['files:rea'], ['*']])
+    expect(await outcomeOf(narrow(...scopes))).toBe('token_scope_invalid');
+  expect(await keysOf(accountId)).toEqual([]);
+  const { accessToken, scopes } = await narrow('files:read', 'files:read');
+  expect(scopes).toEqual(['files:read']);
+  const { principal } = await authentication.authenticate({ credential: keyCredential(accessToken) });
+  expect(principal?.scopes).toEqual(['files:read']);
+});
+
 describe('a token is rejected, and makes no key,', () => {
   test.each<[string, object]>([
     ['of another audience', { aud: 'https://other.test' }],

@@ -35,7 +35,8 @@ const SWEEP_BATCH = 100;
  */
 export async function exchangeToken(ctx: ActingContext, request: ExchangeTokenRequest, findOwned: FindOwned) {
   const { trusted, verified } = await findTrusted(ctx, request);
-  const { id: trustedIssuerId, account_id: accountId, name, issuer, scopes, all_applications, lifetime_seconds } = trusted;
+  const { id: trustedIssuerId, account_id: accountId, name, issuer, all_applications, lifetime_seconds } = trusted;
+  const scopes = narrowScopes(trusted.scopes, request.scopes);
   // Applications may have been deleted since.
   const application_ids = all_applications ? [] : [...(await findOwned(accountId, trusted.application_ids))];
   const { text, publicId } = createApiKeyText();
@@ -57,6 +58,12 @@ export async function exchangeToken(ctx: ActingContext, request: ExchangeTokenRe
     await recordAction(ctx, tx, { accountId, apiKeyId: apiKey.id }, 'api_key.exchanged', changes);
   });
   return { accessToken: text, expiresInSeconds: lifetime_seconds, scopes };
+}
+
+/** The scopes of a key: those that were requested, else all of the trusted issuer. */
+function narrowScopes(trusted: readonly string[], requested: readonly string[]): string[] {
+  if (!requested.every((scope) => trusted.includes(scope))) throw errors.token_scope_invalid();
+  return trusted.filter((scope) => requested.length === 0 || requested.includes(scope));
 }
 
 /** Deletes what exchanges leave: uses of expired tokens, and keys that expired an hour ago. */

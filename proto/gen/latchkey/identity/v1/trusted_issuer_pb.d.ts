@@ -310,6 +310,13 @@ export declare type ExchangeTokenRequest = Message<"latchkey.identity.v1.Exchang
    * @generated from field: optional string audience = 2;
    */
   audience?: string | undefined;
+
+  /**
+   * Scopes of the key, a part of those of the trusted issuer. Empty means all of them.
+   *
+   * @generated from field: repeated string scopes = 3;
+   */
+  scopes: string[];
 };
 
 /**
@@ -443,6 +450,13 @@ export enum TrustedIssuerError {
    * @generated from enum value: TRUSTED_ISSUER_ERROR_EXCHANGED_KEYS_LIMIT_REACHED = 11;
    */
   EXCHANGED_KEYS_LIMIT_REACHED = 11,
+
+  /**
+   * A requested scope is none of the trusted issuer.
+   *
+   * @generated from enum value: TRUSTED_ISSUER_ERROR_TOKEN_SCOPE_INVALID = 12;
+   */
+  TOKEN_SCOPE_INVALID = 12,
 }
 
 /**
