@@ -4,7 +4,8 @@ import type { Redis } from './redis.ts';
 const SAMPLE_MS = 5_000;
 /** Time in which every node has added its clients to a sample that began. */
 const COMPLETE_MS = 2_500;
-const LIFETIME_MS = 60_000;
+/** Longer than a sample is read. A million applications take some 100 MB of each. */
+const LIFETIME_MS = 2 * SAMPLE_MS;
 
 /** KEYS: sample. ARGV: lifetime in ms, then ids and counts. Returns the sums so far. */
 const ADD_SCRIPT = `
