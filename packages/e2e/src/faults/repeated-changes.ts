@@ -16,7 +16,7 @@ const FILES_MAX = 12;
 const KEYS_MAX = 8;
 interface KnownFile {
   name: string;
-  readonly content: Buffer;
+  content: Buffer;
   urls: number;
 }
 
@@ -152,13 +152,15 @@ class RepeatingClient {
     const random = this.#random;
     const kind = random.below(10);
     if (kind === 9) return this.#createAndEndUpload(applicationId);
-    if (files.size === 0 || (kind < 4 && this.#countFiles() < FILES_MAX)) {
-      const name = this.#newName('f');
-      const content = Buffer.from(name.repeat(1 + random.below(2_000)));
-      const { data } = await this.#change({
-        ...{ method: 'POST', path: UPLOAD, query: { ...query, fileName: name }, body: content },
+    const upload = (fileName: string, content: Buffer, more = {}) =>
+      this.#change({
+        ...{ method: 'POST', path: UPLOAD, query: { ...query, fileName, ...more }, body: content },
         headers: { 'content-digest': `sha-256=:${hash('sha256', content, 'base64')}:` },
       });
+    const newContent = () => Buffer.from(this.#newName('c').repeat(1 + random.below(2_000)));
+    if (files.size === 0 || (kind < 4 && this.#countFiles() < FILES_MAX)) {
+      const [name, content] = [this.#newName('f'), newContent()];
+      const { data } = await upload(name, content);
       files.set(data.id, { name, content, urls: 0 });
       this.#audit.push(`file.uploaded ${data.id}`);
       return;
@@ -167,6 +169,11 @@ class RepeatingClient {
     if (kind < 6) {
       await this.#change({ method: 'POST', path: `${PANEL}/create-download-url`, query, body: { fileId } });
       file.urls += 1;
+    } else if (kind === 6) {
+      file.content = newContent();
+      const { data } = await upload(file.name, file.content, { replace: 'true' });
+      if (data.id !== fileId) throw new Violation(`The replaced file ${fileId} became ${data.id}`);
+      this.#audit.push(`file.replaced ${fileId}`);
     } else if (kind < 8) {
       const fileName = this.#newName('f');
       await this.#change({ method: 'POST', path: ACTION, query, body: { action: 'change_file_name', fileId, fileName } });
