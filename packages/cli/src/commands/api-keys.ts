@@ -196,13 +196,15 @@ function createKey(context: Context, name: string, options: KeyOptions): Promise
 }
 
 function editKey(context: Context, wanted: string, options: KeyOptions): Promise<void> {
+  const { name, scopes, app, allApps, expires } = options;
+  if ([name, scopes, app, allApps, expires].every((given) => given === undefined)) {
+    throw new CliError('usage', 'Nothing to change. Add --name, --scopes, --app, --all-apps or --expires.');
+  }
   return withSession(context, options, async (client) => {
-    const { name } = options;
+    const { id } = await findKey(client, wanted);
+    const { etag: ifMatch } = await client.apiKeys.read(id);
     const changes = { ...(await toFields(client, options)), ...(name !== undefined && { name }) };
-    if (Object.keys(changes).length === 0) {
-      throw new CliError('usage', 'Nothing to change. Add --name, --scopes, --app, --all-apps or --expires.');
-    }
-    const key = await client.apiKeys.update((await findKey(client, wanted)).id, changes);
+    const key = await client.apiKeys.update(id, changes, { ifMatch });
     context.print(key, `Changed key "${key.name}".`);
   });
 }

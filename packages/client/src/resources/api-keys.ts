@@ -1,6 +1,6 @@
 import type { Http } from '../http/http.ts';
 import type { QueryOf } from '../http/routes.ts';
-import type { CallOptions, DaysOptions } from '../options.ts';
+import type { CallOptions, ChangeOptions, DaysOptions } from '../options.ts';
 import type { ApiKey, ApiKeyChanges, ApiKeyPage, CreatedApiKey, DailyRequests, NewApiKey } from '../types.ts';
 
 export interface ApiKeyPageOptions extends CallOptions {
@@ -21,6 +21,12 @@ export class ApiKeys {
 
   list(options?: CallOptions): Promise<ApiKey[]> {
     return this.#http.call('GET /api/v1/panel/api-keys', {}, options);
+  }
+
+  /** A key with its entity tag, for a change that expects it. */
+  async read(id: string, options?: CallOptions): Promise<{ readonly apiKey: ApiKey; readonly etag: string | undefined }> {
+    const { envelope, etag } = await this.#http.send('GET /api/v1/panel/api-keys/{id}', { path: { id } }, options);
+    return { apiKey: envelope.data, etag };
   }
 
   /** A page of keys, searched by name and sorted. */
@@ -44,8 +50,12 @@ export class ApiKeys {
     return this.#http.call('POST /api/v1/panel/api-keys', { body: key }, options);
   }
 
-  /** Changes the given properties. */
-  update(id: string, changes: ApiKeyChanges, options?: CallOptions): Promise<ApiKey> {
+  /**
+   * Changes the given properties.
+   *
+   * @throws LatchkeyError such as `changed_meanwhile`
+   */
+  update(id: string, changes: ApiKeyChanges, options?: ChangeOptions): Promise<ApiKey> {
     const input = { path: { id }, body: changes };
     return this.#http.call('PATCH /api/v1/panel/api-keys/{id}', input, options);
   }

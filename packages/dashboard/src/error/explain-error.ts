@@ -63,3 +63,6 @@ export function explainError(error: unknown): Explanation {
   const [title, advice] = known ?? [error.message, ''];
   return { ...facts, title, advice };
 }
+
+export const isChangedMeanwhile = (error: unknown): boolean =>
+  error instanceof LatchkeyError && error.code === 'changed_meanwhile';

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { checkAccessibility, useBrowser } from '../client/browser.ts';
-import { createApplication, type Owner, signUp, unique } from '../client/caller.ts';
+import { createApplication, createKey, type Owner, signUp, unique } from '../client/caller.ts';
 import { IN_CHROMIUM } from '../client/chromium.ts';
 import { setSetting } from '../client/live.ts';
 import { signUpGuarded } from '../client/two-factor.ts';
@@ -191,6 +191,26 @@ describe('the dashboard in a browser', IN_CHROMIUM, () => {
     await button(page, 'Undo').click();
     await expect.poll(read).toEqual(['basic', 'pro']);
     await expect.poll(names).toEqual(['basic', 'pro']);
+  });
+
+  it('shows both versions of a management key to the second of two editors, who chooses', async () => {
+    const { id } = await createKey(owner, { name: 'Shared key' });
+    const path = `/api/v1/panel/api-keys/${id}`;
+    const page = await open(`/api-keys?key=${id}`, { owner, statuses: [412] });
+    await page.locator('input[name=name]:focus').fill('My key');
+    await owner.session.patch(path, { scopes: ['files:read'] });
+    await button(page, 'Save changes').click();
+    await page.getByText('The key was changed meanwhile').waitFor();
+    await page.getByText('Name: Shared key').waitFor();
+    await checkAccessibility(page);
+    await button(page, 'Use the saved key').click();
+    await page.getByLabel('Name').fill('My key');
+    await owner.session.patch(path, { name: 'Their key' });
+    await button(page, 'Save changes').click();
+    await page.getByText('Name: Their key').waitFor();
+    await button(page, 'Replace it with mine').click();
+    await page.getByText('API key changed').first().waitFor();
+    expect((await owner.session.get(path)).data).toMatchObject({ name: 'My key', scopes: ['files:read'] });
   });
 
   it('shows both versions to the second of two editors, who chooses', async () => {

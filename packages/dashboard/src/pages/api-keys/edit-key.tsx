@@ -1,4 +1,4 @@
-import type { ApiKey } from '@latchkey/client';
+import type { ApiKey, Application, NewApiKey } from '@latchkey/client';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { latchkey } from '../../api/client.ts';
@@ -6,11 +6,16 @@ import { Button } from '../../components/button.tsx';
 import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
 import { DailyCharts } from '../../components/daily-chart.tsx';
 import { Dialog } from '../../components/dialog.tsx';
+import { formatExact } from '../../components/relative-time.tsx';
 import { QueryView } from '../../components/states.tsx';
+import { Versions } from '../../components/versions.tsx';
+import { isChangedMeanwhile } from '../../error/explain-error.ts';
 import { limitsQuery } from '../../session/session.ts';
 import { toast } from '../../toast/toasts.ts';
+import { applicationsQuery } from '../applications/queries.ts';
 import { KeyForm } from './key-form.tsx';
-import { apiKeysQuery, requestsQuery } from './queries.ts';
+import { apiKeyQuery, apiKeysQuery, requestsQuery } from './queries.ts';
+import { nameScopes } from './scopes.ts';
 
 interface EditKeyProps {
   /** The key to change; undefined while no dialog is open. */
@@ -21,42 +26,97 @@ interface EditKeyProps {
 export function EditKeyDialog({ apiKey, onClose }: EditKeyProps) {
   return (
     <Dialog open={apiKey !== undefined} onClose={onClose} stays wide title="Edit API key">
-      {apiKey && <EditForm key={apiKey.id} apiKey={apiKey} onClose={onClose} />}
+      {apiKey && <SavedKey key={apiKey.id} id={apiKey.id} onClose={onClose} />}
     </Dialog>
   );
 }
 
-function EditForm({ apiKey, onClose }: { readonly apiKey: ApiKey; readonly onClose: () => void }) {
+function SavedKey({ id, onClose }: { readonly id: string; readonly onClose: () => void }) {
+  const query = useQuery(apiKeyQuery(id));
+  return <QueryView query={query}>{(saved) => <EditForm saved={saved} onClose={onClose} />}</QueryView>;
+}
+
+/** A key of the service, with its entity tag. */
+interface Saved {
+  readonly apiKey: ApiKey;
+  readonly etag: string | undefined;
+}
+
+function EditForm({ saved, onClose }: { readonly saved: Saved; readonly onClose: () => void }) {
   const [isRevoking, setRevoking] = useState(false);
+  // The key that the form began with: others may have changed it since then.
+  const [base, setBase] = useState(saved);
+  const [conflict, setConflict] = useState<{ readonly saved: Saved; readonly own: NewApiKey }>();
+  const expected = conflict?.saved ?? base;
+  const { apiKey } = base;
   const queryClient = useQueryClient();
   const change = useMutation({
-    mutationFn: (changes: Parameters<typeof latchkey.apiKeys.update>[1]) => latchkey.apiKeys.update(apiKey.id, changes),
+    mutationFn: async (key: NewApiKey) => {
+      try {
+        await latchkey.apiKeys.update(apiKey.id, withoutSameExpiry(key, expected.apiKey), { ifMatch: expected.etag });
+      } catch (error) {
+        if (isChangedMeanwhile(error))
+          setConflict({ saved: await queryClient.fetchQuery({ ...apiKeyQuery(apiKey.id), staleTime: 0 }), own: key });
+        throw error;
+      }
+    },
     onSuccess: async (_key, { name }) => {
       await queryClient.invalidateQueries({ queryKey: apiKeysQuery.queryKey });
       toast.success('API key changed', name);
       onClose();
     },
   });
+  const useSaved = (current: Saved) => {
+    setBase(current);
+    setConflict(undefined);
+  };
   return (
     <>
       <QueryView query={useQuery(requestsQuery(apiKey.id))}>
         {(days) => <DailyCharts caption="Requests by day" days={days} charts={{ Requests: 'requests' }} />}
       </QueryView>
       <KeyForm
+        key={base.etag}
         apiKey={apiKey}
-        action="Save changes"
+        action={conflict ? 'Replace it with mine' : 'Save changes'}
         isPending={change.isPending}
-        error={change.error}
-        onSubmit={(key) => change.mutate(withoutSameExpiry(key, apiKey))}
+        error={isChangedMeanwhile(change.error) ? null : change.error}
+        notice={conflict && <Conflict saved={conflict.saved.apiKey} own={conflict.own} />}
+        onSubmit={(key) => change.mutate(key)}
         onCancel={onClose}
       >
-        <Button variant="dangerOutline" onClick={() => setRevoking(true)}>
-          Revoke…
-        </Button>
+        {conflict ? (
+          <Button onClick={() => useSaved(conflict.saved)}>Use the saved key</Button>
+        ) : (
+          <Button variant="dangerOutline" onClick={() => setRevoking(true)}>
+            Revoke…
+          </Button>
+        )}
       </KeyForm>
       <RevokeDialog apiKey={apiKey} open={isRevoking} onClose={() => setRevoking(false)} onRevoked={onClose} />
     </>
   );
+}
+
+/** What differs, where others changed the key while it was edited. */
+function Conflict({ saved, own }: { readonly saved: NewApiKey; readonly own: NewApiKey }) {
+  const { data: applications = [] } = useQuery(applicationsQuery);
+  const [theirs, mine] = [saved, own].map((key) => describe(key, applications)) as [string[], string[]];
+  const isDifferent = (_line: string, index: number) => theirs[index] !== mine[index];
+  return <Versions title="The key was changed meanwhile" saved={theirs.filter(isDifferent)} own={mine.filter(isDifferent)} />;
+}
+
+function describe(
+  { name, scopes, allApplications, applicationIds = [], expiresAt = null }: NewApiKey,
+  applications: Application[],
+) {
+  const nameOf = (id: string) => applications.find((application) => application.id === id)?.name ?? id;
+  return [
+    `Name: ${name}`,
+    `May do: ${nameScopes(scopes).join(', ')}`,
+    `Applications: ${allApplications ? 'all' : applicationIds.map(nameOf).join(', ')}`,
+    `Expires: ${expiresAt === null ? 'never' : formatExact(expiresAt)}`,
+  ];
 }
 
 /** The present expiry may have passed while the dialog was open; only others have to be in the future. */

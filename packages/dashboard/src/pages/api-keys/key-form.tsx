@@ -21,6 +21,8 @@ interface KeyFormProps {
   readonly action: string;
   readonly isPending: boolean;
   readonly error: unknown;
+  /** Shown above the buttons. */
+  readonly notice?: ReactNode;
   readonly onSubmit: (key: NewApiKey) => void;
   readonly onCancel: () => void;
   /** Further buttons, such as to revoke the key. */
@@ -36,7 +38,7 @@ const MISSING: Readonly<Record<Missing, string>> = {
 };
 
 /** Name, scopes, applications and expiry of a key. */
-export function KeyForm({ apiKey, action, isPending, error, onSubmit, onCancel, children }: KeyFormProps) {
+export function KeyForm({ apiKey, action, isPending, error, notice, onSubmit, onCancel, children }: KeyFormProps) {
   const [missing, setMissing] = useState<Missing>();
   const submit = (values: FormData) => {
     const key = readKey(values, apiKey);
@@ -63,6 +65,8 @@ export function KeyForm({ apiKey, action, isPending, error, onSubmit, onCancel, 
       <TextField
         name="name"
         label="Name"
+        // The form of a key appears after its dialog.
+        autoFocus={apiKey !== undefined}
         hint={`${describeLength(KEY_NAME)}: what uses the key, such as “Release pipeline”.`}
         defaultValue={apiKey?.name}
         maxLength={2 * KEY_NAME.max}
@@ -70,6 +74,7 @@ export function KeyForm({ apiKey, action, isPending, error, onSubmit, onCancel, 
       <Scopes chosen={apiKey?.scopes ?? []} />
       <ApplicationChoice apiKey={apiKey} />
       <Expiry apiKey={apiKey} />
+      {notice}
     </Form>
   );
 }

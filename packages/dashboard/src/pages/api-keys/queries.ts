@@ -10,6 +10,14 @@ export const requestsQuery = (apiKeyId: string) =>
     gcTime: 0,
   });
 
+/** A key with its entity tag; read anew for each form. */
+export const apiKeyQuery = (id: string) =>
+  queryOptions({
+    queryKey: [...apiKeysQuery.queryKey, id],
+    queryFn: ({ signal }) => latchkey.apiKeys.read(id, { signal }),
+    gcTime: 0,
+  });
+
 /** All management API keys of the account, also revoked ones. */
 export const apiKeysQuery = queryOptions({
   queryKey: ['api-keys'],

@@ -1,13 +1,11 @@
 import { type ApplicationChanges, type ApplicationSettings, LatchkeyError } from '@latchkey/client';
 import type { QueryClient } from '@tanstack/react-query';
 import { latchkey } from '../../api/client.ts';
+import { isChangedMeanwhile } from '../../error/explain-error.ts';
 import { invalidateSettings, settingsQuery } from './queries.ts';
 
 /** Others may change other settings meanwhile, which the change then has to expect. */
 const ATTEMPTS = 5;
-
-export const isChangedMeanwhile = (error: unknown): error is LatchkeyError =>
-  error instanceof LatchkeyError && error.code === 'changed_meanwhile';
 
 export interface SettingChange<Name extends keyof ApplicationSettings = keyof ApplicationSettings> {
   readonly applicationId: string;

@@ -9,8 +9,9 @@ import { Form } from '../../components/form.tsx';
 import { Notice } from '../../components/notice.tsx';
 import { Section } from '../../components/page.tsx';
 import { TextField } from '../../components/text-field.tsx';
+import { isChangedMeanwhile } from '../../error/explain-error.ts';
 import { toast } from '../../toast/toasts.ts';
-import { changeSetting, isChangedMeanwhile, type SettingChange } from './change-setting.ts';
+import { changeSetting, type SettingChange } from './change-setting.ts';
 import styles from './overview.module.css';
 import { SwitchRow } from './switch-row.tsx';
 

@@ -5,15 +5,14 @@ import { latchkey } from '../../../api/client.ts';
 import { Button } from '../../../components/button.tsx';
 import { ConfirmDialog } from '../../../components/confirm-dialog.tsx';
 import { Form } from '../../../components/form.tsx';
-import { Notice } from '../../../components/notice.tsx';
 import { Section } from '../../../components/page.tsx';
 import { EmptyState, QueryView } from '../../../components/states.tsx';
+import { Versions } from '../../../components/versions.tsx';
+import { isChangedMeanwhile } from '../../../error/explain-error.ts';
 import { isLeavingForSignIn } from '../../../session/session-end.ts';
 import { toast } from '../../../toast/toasts.ts';
-import { isChangedMeanwhile } from '../change-setting.ts';
 import { levelsQuery } from '../queries.ts';
 import { findProblems, newLevel, toDraft, toNames } from './draft.ts';
-import styles from './level-list.module.css';
 import { LevelList } from './level-list.tsx';
 
 const route = getRouteApi('/signed-in/applications/$applicationId/levels');
@@ -50,6 +49,8 @@ function Editor({ applicationId, saved }: EditorProps) {
   const [added, setAdded] = useState<number>();
   const save = useSave(applicationId);
   const isConflict = !isSame(base.levels, saved.levels) && !save.isPending;
+  // Only a second press replaces what others saved, as their change may arrive with the first one.
+  const replaces = isConflict && isChangedMeanwhile(save.error);
   const isChanged = !isSame(names, base.levels);
   const problems = findProblems(levels);
   const add = () => {
@@ -58,6 +59,7 @@ function Editor({ applicationId, saved }: EditorProps) {
     setAdded(level.key);
   };
   const discard = () => {
+    save.reset();
     setBase(saved);
     setLevels(toDraft(saved.levels));
   };
@@ -69,7 +71,7 @@ function Editor({ applicationId, saved }: EditorProps) {
     >
       <Form
         onSubmit={() =>
-          problems.size === 0 && levels.length > 0 && isChanged && save.mutate({ names, before: isConflict ? saved : base })
+          problems.size === 0 && levels.length > 0 && isChanged && save.mutate({ names, before: replaces ? saved : base })
         }
         error={isChangedMeanwhile(save.error) ? null : save.error}
         actions={
@@ -86,31 +88,19 @@ function Editor({ applicationId, saved }: EditorProps) {
               disabled={!isChanged || problems.size > 0 || levels.length === 0}
               pending={save.isPending}
             >
-              {isConflict ? 'Replace them with mine' : 'Save levels'}
+              {replaces ? 'Replace them with mine' : 'Save levels'}
             </Button>
           </>
         }
       >
         <LevelList levels={levels} problems={problems} focused={added} onChange={setLevels} />
         {levels.length === 0 && <p role="status">An application keeps at least one level: add one, or discard the changes.</p>}
-        {isConflict && <Conflict saved={saved.levels} own={names} />}
+        {isConflict && (
+          <Versions title="The levels were changed meanwhile" saved={[saved.levels.join(', ')]} own={[names.join(', ')]} />
+        )}
       </Form>
       <LeaveDialog isChanged={isChanged && !save.isPending} />
     </Section>
-  );
-}
-
-/** Both versions, where others saved levels while these were edited. */
-function Conflict({ saved, own }: { readonly saved: readonly string[]; readonly own: readonly string[] }) {
-  return (
-    <Notice kind="warning" title="The levels were changed meanwhile">
-      <dl className={styles.versions}>
-        <dt>Saved now</dt>
-        <dd dir="auto">{saved.join(', ')}</dd>
-        <dt>Yours</dt>
-        <dd dir="auto">{own.join(', ')}</dd>
-      </dl>
-    </Notice>
   );
 }
 
