@@ -7,7 +7,8 @@ const PORTS = 22_000;
 const STRIDE = 64;
 
 let next = (process.pid * STRIDE) % PORTS;
-const reserved = new Set<number>();
+/** And 10080, which `fetch` and browsers reject. */
+const reserved = new Set<number>([10_080]);
 
 export function keepFree(...ports: readonly number[]): void {
   for (const port of ports) reserved.add(port);
