@@ -17,7 +17,9 @@ const UPLOADS = '/api/v1/panel/uploads';
 const TUS = { 'tus-resumable': '1.0.0' };
 /** Parts of S3 have 5 MiB, and bytes are recorded every 10 MiB. */
 const SIZES_MAX = [16, 64 * 1024, MIB, 12 * MIB];
-const FILES_MIB_MAX = 16;
+/** Together with a further upload, the storage of the account. */
+const FILES_MIB_MAX = 8;
+const LEFT_MIB_MAX = 12;
 /** Objects of a killed process are removed after 60 s, and sweepers run every 30 s. */
 const SETTLE_MS_MAX = 150_000;
 
@@ -38,6 +40,8 @@ interface Stored {
   readonly byteSize: number;
   readonly checksum: string;
 }
+
+const sumMib = (byteSizes: readonly number[]) => byteSizes.reduce((sum, size) => sum + Math.max(1, size / MIB), 0);
 
 /** A client of an account that uploads files in chunks, which break off at random offsets. */
 class CutClient {
@@ -70,8 +74,10 @@ class CutClient {
     const random = this.#random;
     const bytes = randomBytes(random, 1 + random.below(random.pick(SIZES_MAX)));
     const fates: readonly Fate[] = ['left', 'ended', 'removed'];
-    // An account has four unfinished uploads.
-    const fate = (this.#left.length < 3 ? fates : fates.slice(1))[random.below(24)] ?? 'stored';
+    // An account has four unfinished uploads, which reserve storage.
+    const mayLeave =
+      this.#left.length < 3 && sumMib([...this.#left.map(({ bytes: { length } }) => length), bytes.length]) <= LEFT_MIB_MAX;
+    const fate = (mayLeave ? fates : fates.slice(1))[random.below(24)] ?? 'stored';
     this.#serial += 1;
     const name = `f-${this.#serial}`;
     const checksum = hash('sha256', bytes);
@@ -83,7 +89,7 @@ class CutClient {
     if (fate === 'stored') this.#stored.push({ id: upload.id, name, byteSize: bytes.length, checksum });
     if (fate === 'left') this.#left.push(upload);
     if (fate === 'ended') await this.#change({ method: 'DELETE', path: `${UPLOADS}/${upload.id}`, headers: TUS });
-    while (this.#stored.reduce((sum, { byteSize }) => sum + Math.max(1, byteSize / MIB), 0) > FILES_MIB_MAX) await this.#delete();
+    while (sumMib(this.#stored.map(({ byteSize }) => byteSize)) > FILES_MIB_MAX) await this.#delete();
   }
 
   /** Sends chunks until the upload is stored or removed, or as far as it is to come. */
