@@ -14,6 +14,8 @@ const LOCKED_MS = 1_000;
 const RETRY_AFTER_SECONDS_MAX = 30;
 
 interface Description extends ContentOptions {
+  /** True to try again after a failure that may pass. */
+  readonly continues: boolean;
   readonly applicationId: string;
   readonly fileName: string;
   readonly replace: boolean;
@@ -46,10 +48,14 @@ export async function uploadInChunks(http: Http, parts: Parts, description: Desc
       attempt = 0;
     } catch (err) {
       attempt += 1;
-      const delayMs = http.options.retries > 0 && attempt < ATTEMPTS_MAX ? retryDelayMs(err, attempt) : undefined;
+      const delayMs = description.continues && attempt < ATTEMPTS_MAX ? retryDelayMs(err, attempt) : undefined;
       if (delayMs === undefined) throw err;
       await sleep(delayMs, signal);
-      upload = await readUpload();
+      upload = await readUpload().catch((cause: unknown) => {
+        if (retryDelayMs(cause, attempt) === undefined) throw cause;
+        // The next chunk fails too, or at this offset.
+        return upload as Upload;
+      });
       if (upload.byteOffset > from) attempt = 0;
     }
   }

@@ -19,7 +19,8 @@ export interface UploadOptions extends CallOptions {
   readonly onProgress?: ((progress: UploadProgress) => void) | undefined;
   /**
    * False to send the file in one request. Otherwise one of over 10 MiB, unless it is a stream, is a
-   * resumable upload: it continues by itself, also that of a process which ended within 24 hours.
+   * resumable upload: it continues by itself, also that of a process which ended within 24 hours. True
+   * to continue after a lost connection even if the client has no `retries`.
    */
   readonly resume?: boolean | undefined;
   /**
@@ -89,10 +90,19 @@ export async function uploadFile<Source>(
   try {
     const fileName = options.name ?? content.name;
     if (fileName === undefined) throw new TypeError('The source has no name: pass the option name');
+    const continues = options.resume ?? http.options.retries > 0;
     const isResumable = options.resume !== false && (content.parts?.byteSize ?? 0) > CHUNK_BYTES;
     const stored =
       content.parts && isResumable
-        ? await uploadInChunks(http, content.parts, { applicationId, fileName, replace, signal, timeoutMs, onProgress })
+        ? await uploadInChunks(http, content.parts, {
+            applicationId,
+            fileName,
+            replace,
+            continues,
+            signal,
+            timeoutMs,
+            onProgress,
+          })
         : undefined;
     if (stored) return stored;
     const request = http.toRequest(TARGET, { query: { applicationId, fileName, ...(replace && { replace }) } });

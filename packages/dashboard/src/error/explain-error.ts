@@ -17,6 +17,7 @@ const EXPLANATIONS: Readonly<Record<string, readonly [title: string, advice: str
   timeout: ['Latchkey took too long to respond', 'Try again in a moment.'],
   unexpected_response: ['Something other than Latchkey responded', 'A proxy may be in the way. Try again, or ask the operator.'],
   changed_meanwhile: ['It was changed meanwhile', 'The page shows the new state. Try again if you still want to change it.'],
+  upload_unfinished: ['Another file has begun to upload under this name', 'End that upload, or use another name.'],
   not_found: ['Not found', 'It may have been deleted, or belong to another account.'],
   insufficient_scope: ['You may not do this', 'Ask the owner of the account.'],
   application_forbidden: ['You may not use this application', 'Ask the owner of the account.'],

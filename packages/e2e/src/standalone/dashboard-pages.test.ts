@@ -1,11 +1,13 @@
+import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { checkAccessibility, checkWidth, DESK, PHONE, useBrowser } from '../client/browser.ts';
 import { createApplication, createKey, signUp } from '../client/caller.ts';
 import { IN_CHROMIUM } from '../client/chromium.ts';
-import { listFiles, upload } from '../client/files.ts';
+import { listFiles, MIB, upload } from '../client/files.ts';
 import { setSetting } from '../client/live.ts';
+import { uploadHead } from '../client/routes.ts';
 
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
 /** Toasts have the role too. */
@@ -190,6 +192,38 @@ describe('further pages of the dashboard', IN_CHROMIUM, () => {
     const after = await listFiles(owner.session, applicationId);
     expect(after.slice(0, 2)).toMatchObject([{ displayName: 'guide-2.pdf' }, { id: stored[0]?.id, byteSize: 5 }]);
     expect(after).toHaveLength(stored.length + 1);
+  });
+
+  it('continues an upload that another page began, also after its connection was cut, and ends another', async () => {
+    const owner = await signUp();
+    const applicationId = await createApplication(owner.session);
+    const large = file('large.bin', 21 * MIB);
+    const begin = async (name: string, sha256?: string) => {
+      const head = uploadHead(applicationId, name, large.buffer.length, sha256 ? { sha256 } : {});
+      const headers = { ...head, 'content-type': 'application/offset+octet-stream' };
+      await owner.session.post('/api/v1/panel/uploads', large.buffer.subarray(0, 5 * MIB), {}, { headers });
+    };
+    await begin('large.bin', hash('sha256', large.buffer));
+    await begin('other.bin');
+    const page = await open(`/applications/${applicationId}/files`, { owner, statuses: [0, 409] });
+    await page.getByText('5.0 MiB of 21.0 MiB stored').first().waitFor();
+    await page.getByText('Continue it with the program that began it').waitFor();
+    await checkAccessibility(page);
+    await page.setViewportSize({ width: 320, height: 700 });
+    await checkWidth(page);
+    await page.setViewportSize(DESK);
+    await page.getByLabel('File of large.bin').setInputFiles([file('small.bin', 5)]);
+    await page.getByRole('alert').getByText('This is another file').waitFor();
+    await page.route('**/uploads/*', (route) => (route.request().method() === 'PATCH' ? route.abort() : route.fallback()), {
+      times: 2,
+    });
+    await page.getByLabel('File of large.bin').setInputFiles([large]);
+    await page.getByText('1 uploaded').waitFor();
+    expect((await listFiles(owner.session, applicationId))[0]?.checksum).toBe(hash('sha256', large.buffer));
+    await button(page, 'End other.bin').click();
+    await button(page, 'End upload').click();
+    await page.getByText('Unfinished uploads').waitFor({ state: 'detached' });
+    expect((await owner.session.get('/api/v1/panel/uploads')).data).toEqual([]);
   });
 
   it('searches, pages, renames and deletes files by keyboard, on a phone too', async () => {

@@ -13,6 +13,17 @@ export const filesQuery = (applicationId: string, page: number, search: string) 
     placeholderData: (previous, query) => (query?.queryKey[1] === applicationId ? keepPreviousData(previous) : undefined),
   });
 
+export const UNFINISHED_KEY = ['unfinished-uploads'];
+
+/** The unfinished uploads of an application. @param running number of those of this page, which change it */
+export const unfinishedQuery = (applicationId: string, running: number) =>
+  queryOptions({
+    queryKey: [...UNFINISHED_KEY, applicationId, running],
+    queryFn: async ({ signal }) =>
+      (await latchkey.uploads.list({ signal })).filter((upload) => upload.applicationId === applicationId),
+    placeholderData: (previous, query) => (query?.queryKey[1] === applicationId ? keepPreviousData(previous) : undefined),
+  });
+
 export const nameQuery = (applicationId: string, name: string) =>
   queryOptions({
     queryKey: ['file-name', applicationId, name],

@@ -35,7 +35,8 @@ export interface QueueSnapshot {
 export interface QueueEnvironment {
   /** Size of the largest file in MiB, if it is known. */
   readonly sizeMiBMax: () => number | undefined;
-  readonly isNameFree: (applicationId: string, name: string, signal: AbortSignal) => Promise<boolean>;
+  /** Also true if an unfinished upload of the file has the name. */
+  readonly isNameFree: (applicationId: string, name: string, signal: AbortSignal, file: File) => Promise<boolean>;
   readonly send: (
     upload: Upload,
     options: { readonly signal: AbortSignal; readonly onProgress: (progress: UploadProgress) => void },
@@ -86,12 +87,12 @@ export class UploadQueue {
    * Adds files. Those with a name that files cannot have wait for another one. Returns how many
    * were added.
    */
-  add(applicationId: string, files: readonly File[]): number {
+  add(applicationId: string, files: readonly File[], ifTaken: IfTaken = 'ask'): number {
     const added = files.slice(0, QUEUE_MAX - this.#snapshot.uploads.length).map((file): Upload => {
       this.#lastId += 1;
       const name = normalizeName(file.name);
       const state = this.#findSizeProblem(file) ?? toState(name);
-      return { id: this.#lastId, applicationId, file, name: suggestName(name), ifTaken: 'ask', state };
+      return { id: this.#lastId, applicationId, file, name: suggestName(name), ifTaken, state };
     });
     this.#publish({ uploads: [...this.#snapshot.uploads, ...added] });
     this.#startNext();
@@ -173,10 +174,10 @@ export class UploadQueue {
   }
 
   /** An upload with a name that is taken would count as an attempt. */
-  async #findFreeName({ applicationId, name, ifTaken }: Upload, signal: AbortSignal): Promise<string | undefined> {
+  async #findFreeName({ applicationId, file, name, ifTaken }: Upload, signal: AbortSignal): Promise<string | undefined> {
     const numbers = ifTaken === 'number' ? NUMBERS : [];
     for (const candidate of [name, ...numbers.map((number) => numberName(name, number))])
-      if (await this.#environment.isNameFree(applicationId, candidate, signal)) return candidate;
+      if (await this.#environment.isNameFree(applicationId, candidate, signal, file)) return candidate;
     return undefined;
   }
 

@@ -1,4 +1,4 @@
-import { LatchkeyError } from '@latchkey/client';
+import { LatchkeyError, type Upload as ResumableUpload } from '@latchkey/client';
 import { useSyncExternalStore } from 'react';
 import { latchkey } from '../../../api/client.ts';
 import { queryClient } from '../../../api/query-client.ts';
@@ -7,11 +7,24 @@ import { isLeavingForSignIn, reportSessionEnd } from '../../../session/session-e
 import { invalidateFiles } from './queries.ts';
 import { type Upload, UploadQueue } from './upload-queue.ts';
 
+/** Larger files are uploaded in chunks, on pages that can hash them. */
+const RESUMABLE_BYTES = 10 * 1_048_576;
+
+/** True if this page can continue an upload, whose file it recognizes by the SHA-256. */
+export const canContinue = ({ sha256, byteSize }: ResumableUpload) =>
+  sha256 !== null && byteSize > RESUMABLE_BYTES && isSecureContext;
+
 export const uploadQueue = new UploadQueue({
   sizeMiBMax: () => queryClient.getQueryData(limitsQuery.queryKey)?.fileSizeMiB,
-  isNameFree: (applicationId, name, signal) => latchkey.files.isNameFree(applicationId, name, { signal }),
+  async isNameFree(applicationId, name, signal, { size }) {
+    if (await latchkey.files.isNameFree(applicationId, name, { signal })) return true;
+    const unfinished = (await latchkey.uploads.list({ signal })).filter(canContinue);
+    return unfinished.some(
+      (one) => one.applicationId === applicationId && one.fileName === name && one.byteSize === size && !one.isReplacement,
+    );
+  },
   send: ({ applicationId, file, name, ifTaken }, options) =>
-    latchkey.files.upload(applicationId, file, { ...options, name, replace: ifTaken === 'replace' }),
+    latchkey.files.upload(applicationId, file, { ...options, name, replace: ifTaken === 'replace', resume: true }),
   onStored: ({ applicationId }) => void invalidateFiles(queryClient, applicationId),
   onError: (error) => error instanceof LatchkeyError && error.status === 401 && reportSessionEnd(),
 });

@@ -16,6 +16,7 @@ import { useDropTarget } from './drop-target.ts';
 import { FileTable } from './file-table.tsx';
 import styles from './files.module.css';
 import { filesQuery } from './queries.ts';
+import { UnfinishedUploads } from './unfinished-uploads.tsx';
 import { UploadList } from './upload-list.tsx';
 import { QUEUE_MAX } from './upload-queue.ts';
 import { uploadQueue } from './uploads.ts';
@@ -54,6 +55,7 @@ export function FilesPage() {
       />
       <Meters applicationId={applicationId} />
       <UploadList applicationId={applicationId} />
+      <UnfinishedUploads applicationId={applicationId} />
       <QueryView query={query}>
         {(found) =>
           found.totalPages === 0 && search === '' ? (

@@ -1,0 +1,108 @@
+import type { Upload } from '@latchkey/client';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useRef, useState } from 'react';
+import { latchkey } from '../../../api/client.ts';
+import { Button } from '../../../components/button.tsx';
+import { ConfirmDialog } from '../../../components/confirm-dialog.tsx';
+import { RelativeTime } from '../../../components/relative-time.tsx';
+import { ProgressBar } from '../../../components/usage-meter.tsx';
+import { formatBytes } from '../../../format/bytes.ts';
+import { toast } from '../../../toast/toasts.ts';
+import styles from './files.module.css';
+import { UNFINISHED_KEY, unfinishedQuery } from './queries.ts';
+import { canContinue, isActive, uploadQueue, useUploadQueue } from './uploads.ts';
+
+/** Uploads that an earlier page or another program began and did not finish. */
+export function UnfinishedUploads({ applicationId }: { readonly applicationId: string }) {
+  const own = useUploadQueue().uploads.filter((upload) => upload.applicationId === applicationId && isActive(upload));
+  const { data = [] } = useQuery(unfinishedQuery(applicationId, own.length));
+  const unfinished = data.filter(({ fileName }) => !own.some(({ name }) => name === fileName));
+  if (unfinished.length === 0) return null;
+  return (
+    <section className={styles.queue} aria-label="Unfinished uploads">
+      <div className={styles.queueHead}>
+        <h2>Unfinished uploads</h2>
+      </div>
+      <ul>
+        {unfinished.map((upload) => (
+          <Row key={upload.id} upload={upload} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Row({ upload }: { readonly upload: Upload }) {
+  const { fileName, byteOffset, byteSize, expiresAt } = upload;
+  const input = useRef<HTMLInputElement>(null);
+  const [isEnding, setEnding] = useState(false);
+  return (
+    <li className={styles.upload}>
+      <div className={styles.uploadLine}>
+        <span className={styles.uploadName}>{fileName}</span>
+        <span className={styles.actions}>
+          {canContinue(upload) && (
+            <Button small aria-label={`Continue ${fileName}`} onClick={() => input.current?.click()}>
+              Continue
+            </Button>
+          )}
+          <Button small aria-label={`End ${fileName}`} onClick={() => setEnding(true)}>
+            End
+          </Button>
+        </span>
+      </div>
+      <ProgressBar label={`Stored of ${fileName}`} max={byteSize} value={byteOffset} />
+      <p className={styles.state}>
+        <span>
+          {formatBytes(byteOffset)} of {formatBytes(byteSize)} stored
+        </span>
+        <span>
+          Expires <RelativeTime at={expiresAt} />
+        </span>
+        {!canContinue(upload) && <span>Continue it with the program that began it</span>}
+      </p>
+      <input
+        ref={input}
+        type="file"
+        hidden
+        aria-label={`File of ${fileName}`}
+        onChange={({ currentTarget }) => {
+          const [file] = currentTarget.files ?? [];
+          if (file) continueUpload(upload, file);
+          // The same file may be chosen again.
+          currentTarget.value = '';
+        }}
+      />
+      <EndDialog upload={upload} open={isEnding} onClose={() => setEnding(false)} />
+    </li>
+  );
+}
+
+/** The client compares the SHA-256, which takes longer. */
+function continueUpload({ applicationId, fileName, byteSize, isReplacement }: Upload, file: File): void {
+  if (file.size === byteSize) uploadQueue.add(applicationId, [new File([file], fileName)], isReplacement ? 'replace' : 'ask');
+  else
+    toast.failure(
+      'This is another file',
+      `${fileName} has ${formatBytes(byteSize)}, and ${file.name} ${formatBytes(file.size)}.`,
+    );
+}
+
+interface EndDialogProps {
+  readonly upload: Upload;
+  readonly open: boolean;
+  readonly onClose: () => void;
+}
+
+function EndDialog({ upload: { id, fileName }, ...props }: EndDialogProps) {
+  const queryClient = useQueryClient();
+  const end = async () => {
+    await latchkey.uploads.end(id);
+    await queryClient.invalidateQueries({ queryKey: UNFINISHED_KEY });
+  };
+  return (
+    <ConfirmDialog {...props} title={`End the upload of ${fileName}?`} action="End upload" danger onConfirm={end}>
+      What is stored of it is removed, and its name is free again.
+    </ConfirmDialog>
+  );
+}
