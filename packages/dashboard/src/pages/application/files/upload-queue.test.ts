@@ -77,6 +77,20 @@ it('replaces a file whose name is taken, or keeps both under the next free numbe
   expect(queue.getSnapshot().uploads.map(({ name }) => name)).toEqual(['a.txt', 'b-3.txt']);
 });
 
+it('tries a replacement again as such, and asks again where a release needs the file', async () => {
+  const { queue, sent, kinds } = setUp({ isNameFree: async () => false });
+  queue.add('app', files('a.txt'));
+  await vi.waitFor(() => expect(kinds()).toEqual(['name']));
+  queue.start(1, { ifTaken: 'replace' });
+  await vi.waitFor(() => expect(sent).toHaveLength(1));
+  sent[0]?.end.reject(new Error('cut'));
+  await vi.waitFor(() => expect(kinds()).toEqual(['failed']));
+  queue.start(1);
+  await vi.waitFor(() => expect(sent).toMatchObject([{}, { ifTaken: 'replace' }]));
+  sent[1]?.end.reject(new LatchkeyError('A published release needs the file', { code: 'file_in_use', status: 409 }));
+  await vi.waitFor(() => expect(queue.getSnapshot().uploads).toMatchObject([{ state: { kind: 'name', isTaken: true } }]));
+});
+
 it('rejects empty and too large files before they are hashed, and names the limit', async () => {
   const { queue, sent } = setUp();
   queue.add('app', [

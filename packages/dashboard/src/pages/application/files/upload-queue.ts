@@ -55,6 +55,8 @@ const MIB = 1_048_576;
 
 const TAKEN: UploadState = { kind: 'name', problem: 'A file of this application has this name.', isTaken: true };
 
+const IN_USE = 'A published release needs the file that has this name.';
+
 /** Highest number that a name gets by itself; each is a request. */
 const NUMBER_MAX = 9;
 const NUMBERS = Array.from({ length: NUMBER_MAX - 1 }, (_, i) => i + 2);
@@ -100,10 +102,11 @@ export class UploadQueue {
   }
 
   /** Puts an upload into the queue, with this name: the first time, and to try again. */
-  start(id: number, { name, ifTaken = 'ask' }: { readonly name?: string; readonly ifTaken?: IfTaken } = {}): void {
+  start(id: number, { name, ifTaken }: { readonly name?: string; readonly ifTaken?: IfTaken } = {}): void {
     this.#change(id, (upload) => {
       const wanted = normalizeName(name ?? upload.name);
-      return { ...upload, name: wanted, ifTaken, state: toState(wanted) };
+      const decided = name === undefined ? upload.ifTaken : 'ask';
+      return { ...upload, name: wanted, ifTaken: ifTaken ?? decided, state: toState(wanted) };
     });
     this.#startNext();
   }
@@ -187,6 +190,7 @@ export class UploadQueue {
       this.#setState(id, { kind: 'waiting' }, signal);
       this.#pause(retryAfterSeconds);
     } else if (code === 'file_name_taken') this.#setState(id, TAKEN, signal);
+    else if (code === 'file_in_use') this.#setState(id, { ...TAKEN, problem: IN_USE }, signal);
     else this.#setState(id, { kind: 'failed', error }, signal);
     this.#environment.onError(error);
   }
