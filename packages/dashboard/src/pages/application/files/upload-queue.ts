@@ -53,7 +53,7 @@ const PAUSE_DEFAULT_SECONDS = 10;
 
 const MIB = 1_048_576;
 
-const TAKEN: UploadState = { kind: 'name', problem: 'A file of this application has this name.', isTaken: true };
+const TAKEN = { kind: 'name', problem: 'A file of this application has this name.', isTaken: true } as const;
 
 const IN_USE = 'A published release needs the file that has this name.';
 
