@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import { type Route, TAGS } from '../routing/route.ts';
 import { ErrorResponses } from './error-responses.ts';
 import { SchemaCollection, toOperation } from './operation.ts';
+import { PAGE_THEME } from './page-theme.ts';
 
 const DESCRIPTION = `Manage applications of an application-licensing platform.
 
@@ -70,7 +71,7 @@ export async function registerOpenApi(app: FastifyInstance, routes: readonly Rou
     transformSpecification: getDocument,
     transformSpecificationClone: false,
     staticCSP: CONTENT_SECURITY_POLICY,
-    theme: { title: 'Latchkey API' },
+    theme: PAGE_THEME,
     uiConfig: { docExpansion: 'list', deepLinking: true, layout: 'BaseLayout' },
   });
   // One copy for all, however many clients are slow to read it.
