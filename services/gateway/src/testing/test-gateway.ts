@@ -5,6 +5,7 @@ import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { ReleaseService } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { AuditService } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
 import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
@@ -25,6 +26,7 @@ export interface TestGatewayOptions {
   readonly accounts?: Partial<ServiceImpl<typeof AccountService>>;
   readonly credentials?: Partial<ServiceImpl<typeof CredentialService>>;
   readonly applications?: Partial<ServiceImpl<typeof ApplicationService>>;
+  readonly releases?: Partial<ServiceImpl<typeof ReleaseService>>;
   readonly files?: Partial<ServiceImpl<typeof FileService>>;
   readonly avatars?: Partial<ServiceImpl<typeof AvatarService>>;
   readonly apiKeys?: Partial<ServiceImpl<typeof ApiKeyService>>;
@@ -79,7 +81,11 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
         rpcRoute(ApiKeyService, (apiKeys ?? {}) as ServiceImpl<typeof ApiKeyService>),
         rpcRoute(TrustedIssuerService, (options.trustedIssuers ?? {}) as ServiceImpl<typeof TrustedIssuerService>),
       ),
-      apps: transport('apps', rpcRoute(ApplicationService, (applications ?? {}) as ServiceImpl<typeof ApplicationService>)),
+      apps: transport(
+        'apps',
+        rpcRoute(ApplicationService, (applications ?? {}) as ServiceImpl<typeof ApplicationService>),
+        rpcRoute(ReleaseService, (options.releases ?? {}) as ServiceImpl<typeof ReleaseService>),
+      ),
       files: transport(
         'files',
         rpcRoute(FileService, (files ?? {}) as ServiceImpl<typeof FileService>),
