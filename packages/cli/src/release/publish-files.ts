@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Latchkey, NewRelease, Release, ReleaseArtifact } from '@latchkey/client';
 import { readArtifactName } from '@latchkey/contract/artifact-name';
+import { artifactKey } from '@latchkey/contract/release';
 import { resolveApplication } from '../lookup/resolve.ts';
 import type { Context } from '../program/context.ts';
 import { CliError } from '../program/errors.ts';
@@ -54,10 +55,9 @@ async function readArtifacts(paths: readonly string[]): Promise<LocalArtifact[]>
       return { path, name, ...found, ...(signed !== undefined && { signature: (await readText(signed)).trim() }) };
     }),
   );
-  const keys = artifacts.map(({ platform, arch, kind }) => `${platform} ${arch} ${kind}`);
+  const keys = artifacts.map(artifactKey);
   const twice = artifacts.find((_artifact, i) => keys.indexOf(keys[i] as string) !== i);
-  if (twice)
-    throw new CliError('usage', `Another file is also for ${twice.platform} ${twice.arch} ${twice.kind}: ${twice.name}.`);
+  if (twice) throw new CliError('usage', `Another file is also for ${artifactKey(twice)}: ${twice.name}.`);
   return artifacts;
 }
 

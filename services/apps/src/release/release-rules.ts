@@ -1,8 +1,10 @@
 import {
+  ARTIFACT_KEY_RULE,
   ARTIFACT_LABEL,
   ARTIFACT_LABEL_RULE,
   ARTIFACT_NAME,
   ARTIFACTS_MAX,
+  artifactKey,
   CHANNEL,
   CHANNEL_RULE,
   isSemver,
@@ -65,8 +67,7 @@ export function checkYankReason(reason: string): void {
 
 function parseArtifacts(artifacts: readonly GivenArtifact[]) {
   check(artifacts.length <= ARTIFACTS_MAX, 'artifacts', `must be at most ${ARTIFACTS_MAX}`);
-  const keys = new Set(artifacts.map(({ platform, arch, kind }) => `${platform} ${arch} ${kind}`));
-  check(keys.size === artifacts.length, 'artifacts', 'must have one artifact for each platform, arch and kind');
+  check(new Set(artifacts.map(artifactKey)).size === artifacts.length, 'artifacts', ARTIFACT_KEY_RULE);
   return artifacts.map(({ fileId, name, platform, arch, kind, signature }) => {
     const id = parseId(fileId);
     check(id !== undefined, 'artifacts', 'must name files of the application');

@@ -1,9 +1,11 @@
 import { describeLength, VERSION } from '@latchkey/contract/lengths';
 import {
+  ARTIFACT_KEY_RULE,
   ARTIFACT_LABEL,
   ARTIFACT_LABEL_RULE,
   ARTIFACT_NAME,
   ARTIFACTS_MAX,
+  artifactKey,
   CHANNEL,
   CHANNEL_RULE,
   isSemver,
@@ -76,16 +78,9 @@ const fields = {
     examples: [100],
   }),
   artifacts: list(z.strictObject(artifact), 0, ARTIFACTS_MAX)
-    .refine(
-      (artifacts) => new Set(artifacts.map(keyOf)).size === artifacts.length,
-      'must have one artifact for each platform, arch and kind',
-    )
+    .refine((artifacts) => new Set(artifacts.map(artifactKey)).size === artifacts.length, ARTIFACT_KEY_RULE)
     .meta({ uniqueItems: true }),
 };
-
-function keyOf({ platform, arch, kind }: { readonly platform: string; readonly arch: string; readonly kind: string }): string {
-  return `${platform} ${arch} ${kind}`;
-}
 
 const createBody = z.strictObject(fields).partial().required({ version: true });
 const updateBody = changeOf(fields);

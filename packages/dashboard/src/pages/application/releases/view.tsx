@@ -1,5 +1,5 @@
 import type { Release } from '@latchkey/client';
-import { YANK_REASON_MAX } from '@latchkey/contract/release';
+import { artifactKey, YANK_REASON_MAX } from '@latchkey/contract/release';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
@@ -243,11 +243,11 @@ function Published({ release: { notes, artifacts } }: Pick<ReleaseProps, 'releas
         </p>
       )}
       <Table caption="Files" columns={['Name', 'For', 'Signature']}>
-        {artifacts.map(({ name, platform, arch, kind, signature }) => (
-          <tr key={`${platform} ${arch} ${kind}`}>
-            <td dir="auto">{name}</td>
-            <td data-label="For">{`${platform} ${arch} ${kind}`}</td>
-            <td data-label="Signature">{signature === undefined ? 'None' : 'Signed'}</td>
+        {artifacts.map((artifact) => (
+          <tr key={artifactKey(artifact)}>
+            <td dir="auto">{artifact.name}</td>
+            <td data-label="For">{artifactKey(artifact)}</td>
+            <td data-label="Signature">{artifact.signature === undefined ? 'None' : 'Signed'}</td>
           </tr>
         ))}
       </Table>
