@@ -197,16 +197,16 @@ describe('further pages of the dashboard', IN_CHROMIUM, () => {
   it('continues an upload that another page began, also after its connection was cut, and ends another', async () => {
     const owner = await signUp();
     const applicationId = await createApplication(owner.session);
-    const large = file('large.bin', 21 * MIB);
+    const large = file('large.bin', 11 * MIB);
     const begin = async (name: string, sha256?: string) => {
       const head = uploadHead(applicationId, name, large.buffer.length, sha256 ? { sha256 } : {});
       const headers = { ...head, 'content-type': 'application/offset+octet-stream' };
-      await owner.session.post('/api/v1/panel/uploads', large.buffer.subarray(0, 5 * MIB), {}, { headers });
+      await owner.session.post('/api/v1/panel/uploads', large.buffer.subarray(0, 2 * MIB), {}, { headers });
     };
     await begin('large.bin', hash('sha256', large.buffer));
     await begin('other.bin');
     const page = await open(`/applications/${applicationId}/files`, { owner, statuses: [0, 409] });
-    await page.getByText('5.0 MiB of 21.0 MiB stored').first().waitFor();
+    await page.getByText('2.0 MiB of 11.0 MiB stored').first().waitFor();
     await page.getByText('Continue it with the program that began it').waitFor();
     await checkAccessibility(page);
     await page.setViewportSize({ width: 320, height: 700 });
