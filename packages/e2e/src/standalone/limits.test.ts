@@ -4,6 +4,7 @@ import type { Answer, Api, Body } from '../client/api.ts';
 import { cookieOf, createApplication, createKey, PASSWORD, signUp, unique } from '../client/caller.ts';
 import { outcome } from '../client/files.ts';
 import { forgeKey } from '../client/key-text.ts';
+import { uploadHead } from '../client/routes.ts';
 import { signInTo } from '../client/two-factor.ts';
 import { type DedicatedInstance, startDedicatedInstance } from '../instance/dedicated-instance.ts';
 
@@ -13,7 +14,9 @@ const PRINCIPAL = 8;
 const AUTH = 5;
 const FAILURES = 3;
 const KEYS = 4;
+const UPLOADS = 2;
 const APPLICATIONS = '/api/v1/panel/get-applications';
+const RESUMABLE = '/api/v1/panel/uploads';
 const SIGN_IN = '/api/v1/auth/sign-in';
 const SIGN_UP = '/api/v1/auth/sign-up';
 
@@ -33,6 +36,7 @@ beforeAll(async () => {
       AUTH_ATTEMPTS_PER_MINUTE: String(AUTH),
       SIGN_IN_FAILURES_PER_15_MINUTES: String(FAILURES),
       API_KEYS_CREATED_PER_HOUR: String(KEYS),
+      UPLOAD_ATTEMPTS_PER_MINUTE: String(UPLOADS),
     },
   });
 });
@@ -223,4 +227,17 @@ it('rotating runtime keys is limited to two an hour for each application, both t
   expectDenial(answers[3], 'rotations', 2, 3_600);
   const left = [answers[1], answers[2]].map((answer) => answer?.headers.get('ratelimit')?.split(';t=')[0]);
   expect(left).toEqual(['"rotations";r=1', '"rotations";r=0']);
+});
+
+it('resumable uploads are counted when they are created, and not for each chunk', RETRIED, async () => {
+  const { session } = await signUp(newClient());
+  const applicationId = await createApplication(session);
+  const create = () => session.post(RESUMABLE, null, {}, { headers: uploadHead(applicationId, unique(), 3) });
+  const { data } = await create();
+  for (const offset of [0, 1, 2]) {
+    const headers = { 'tus-resumable': '1.0.0', 'content-type': 'application/offset+octet-stream', 'upload-offset': `${offset}` };
+    expect((await session.patch(`${RESUMABLE}/${data.id}`, Buffer.from('x'), {}, { headers })).status).toBe(204);
+  }
+  expect((await create()).status).toBe(201);
+  expectDenial(await create(), 'uploads', UPLOADS, 60);
 });
