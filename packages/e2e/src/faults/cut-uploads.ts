@@ -206,6 +206,8 @@ interface CutOptions {
   readonly seed: number;
   readonly uploads: number;
   readonly clients: number;
+  /** Unlimited unless set. */
+  readonly killsMax?: number;
   /** False if the caller waits until rows and objects agree. */
   readonly isSettled?: boolean;
 }
@@ -218,7 +220,7 @@ interface CutOptions {
  */
 export async function cutUploads(
   target: Target,
-  { seed, uploads, clients: clientCount, isSettled = true }: CutOptions,
+  { seed, uploads, clients: clientCount, killsMax, isSettled = true }: CutOptions,
 ): Promise<Tally & { readonly kills: Record<string, number> }> {
   const random = new SeededRandom(seed);
   const tally = new Tally();
@@ -226,12 +228,13 @@ export async function cutUploads(
     Array.from({ length: clientCount }, () => CutClient.start(target, random.below(2 ** 31), tally)),
   );
   let begun = 0;
-  const kills = await workUnderKills(target, random, clients, async (client) => {
+  const step = async (client: CutClient) => {
     if (begun >= uploads) return false;
     begun += 1;
     await client.upload();
     return true;
-  });
+  };
+  const kills = await workUnderKills(target, random, clients, step, killsMax);
   for (const client of clients) await client.verifyLeft();
   await withClient(await target.databaseUrl(), (database) =>
     database.query("update files.resumable_upload set expires_at = now() - interval '1 second' where state = 'open'"),

@@ -24,6 +24,7 @@ async function endBackends(target: Target): Promise<void> {
  * while clients work step by step. All is ready again at the end.
  *
  * @param step false when a client has nothing more to do
+ * @param killsMax number of kills
  * @returns how often each was killed
  * @throws the first failure of a step
  */
@@ -32,13 +33,14 @@ export async function workUnderKills<Client>(
   random: SeededRandom,
   clients: readonly Client[],
   step: (client: Client) => Promise<boolean>,
+  killsMax = Number.POSITIVE_INFINITY,
 ): Promise<Record<string, number>> {
   const ended = new AbortController();
   const work = async (client: Client) => {
     while (!ended.signal.aborted && (await step(client)));
   };
-  const killing = killRepeatedly(target, random, ended.signal).finally(() => ended.abort());
-  killing.catch(() => undefined);
+  const killing = killRepeatedly(target, random, killsMax, ended.signal);
+  killing.catch(() => ended.abort());
   const working = clients.map((client) =>
     work(client).catch((err: unknown) => {
       ended.abort();
@@ -52,11 +54,11 @@ export async function workUnderKills<Client>(
   return kills.status === 'fulfilled' ? kills.value : {};
 }
 
-async function killRepeatedly(target: Target, random: SeededRandom, signal: AbortSignal): Promise<Record<string, number>> {
+async function killRepeatedly(target: Target, random: SeededRandom, killsMax: number, signal: AbortSignal) {
   const backends = { name: BACKENDS_KILLED, breakIt: () => endBackends(target), repair: () => undefined };
   const kills = [...target.kills, backends];
   const counts: Record<string, number> = {};
-  while (!signal.aborted) {
+  for (let count = 0; count < killsMax && !signal.aborted; count += 1) {
     await pause(random.below(PAUSE_MS_MAX), undefined, { signal }).catch(() => undefined);
     const { name, breakIt, repair } = random.pick(kills);
     await breakIt();

@@ -316,6 +316,14 @@ function subtract(from: readonly string[], other: readonly string[]): string[] {
   });
 }
 
+interface RepeatOptions {
+  readonly seed: number;
+  readonly changes: number;
+  readonly clients: number;
+  /** Unlimited unless set. */
+  readonly killsMax?: number;
+}
+
 /**
  * Has clients make changes with idempotency keys while everything is killed, and checks that each had
  * its effect exactly once.
@@ -324,18 +332,19 @@ function subtract(from: readonly string[], other: readonly string[]): string[] {
  */
 export async function repeatChanges(
   target: Target,
-  { seed, changes, clients: clientCount }: { readonly seed: number; readonly changes: number; readonly clients: number },
+  { seed, changes, clients: clientCount, killsMax }: RepeatOptions,
 ): Promise<Tally & { readonly kills: Record<string, number> }> {
   const random = new SeededRandom(seed);
   const tally = new Tally();
   const clients = await Promise.all(
     Array.from({ length: clientCount }, () => RepeatingClient.start(target, random.below(2 ** 31), tally)),
   );
-  const kills = await workUnderKills(target, random, clients, async (client) => {
+  const step = async (client: RepeatingClient) => {
     if (tally.changes >= changes) return false;
     await client.step();
     return true;
-  });
+  };
+  const kills = await workUnderKills(target, random, clients, step, killsMax);
   for (const client of clients) await client.verify();
   return { ...tally, kills };
 }
