@@ -27,6 +27,20 @@ async function download(page: Page, name: string): Promise<string> {
 describe('further pages of the dashboard', IN_CHROMIUM, () => {
   const open = useBrowser();
 
+  it('reads the session and the list once each, while the script of the first page loads', async () => {
+    const owner = await signUp();
+    await createApplication(owner.session, 'Read early');
+    const page = await open('/applications', { owner });
+    await page.getByText('Read early').waitFor();
+    const resources = await page.evaluate(
+      `performance.getEntriesByType('resource').map(({ name, initiatorType }) => initiatorType + new URL(name).pathname)`,
+    );
+    const reads = (resources as string[]).filter((resource) => resource.includes('/api/'));
+    expect(reads.slice(0, 2).sort()).toEqual(['link/api/v1/auth/session', 'link/api/v1/panel/list-applications']);
+    // The script uses their responses: it reads the session no second time.
+    expect(reads.filter((resource) => resource.endsWith('/session'))).toHaveLength(1);
+  });
+
   it('trusts an issuer by a template, shows the configuration of a job, and stops trusting it', async () => {
     const owner = await signUp();
     const page = await open('/api-keys', { owner });

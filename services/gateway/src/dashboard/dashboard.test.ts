@@ -81,6 +81,19 @@ it('finds its files below the path of PUBLIC_URL, and says whether the browser h
   expect(body).toMatch(/name="latchkey-base" content="\/panel\/"[\s\S]+name="latchkey-session" content="yes"/);
 });
 
+it.each([
+  ['/', ['api/v1/auth/session', 'api/v1/panel/list-applications?page=1&amp;sort=name']],
+  ['/panel/applications', ['api/v1/auth/session', 'api/v1/panel/list-applications?page=1&amp;sort=name']],
+  ['/applications?search=a', ['api/v1/auth/session']],
+  ['/account', ['api/v1/auth/session']],
+])('has the browser of a session begin with the reads of %s, and no other', async (path, reads) => {
+  const port = await start({ PUBLIC_URL: 'https://example.com/panel/' });
+  const linksOf = (body: string) => [...body.matchAll(/<link rel="preload" as="fetch" crossorigin href="([^"]+)">/g)];
+  const { body } = await get(port, path, { ...BROWSER, cookie: 'session=token' });
+  expect(linksOf(body).map(([, href]) => href)).toEqual(reads.map((read) => `/panel/${read}`));
+  expect(linksOf((await get(port, path, BROWSER)).body)).toEqual([]);
+});
+
 it('answers 404 with DASHBOARD=off', async () => {
   const port = await start({ DASHBOARD: 'off' });
   expect([(await get(port, '/')).status, (await get(port, '/applications', BROWSER)).status]).toEqual([404, 404]);
