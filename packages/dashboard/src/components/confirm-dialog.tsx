@@ -1,7 +1,7 @@
 import { useMutation } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { useAccount } from '../session/session.ts';
-import { Button } from './button.tsx';
+import { Button, IconButton } from './button.tsx';
 import { Dialog } from './dialog.tsx';
 import { Form } from './form.tsx';
 import { CodeField, TextField } from './text-field.tsx';
@@ -30,6 +30,31 @@ export function ConfirmDialog({ open, onClose, title, children, ...props }: Conf
     <Dialog open={open} onClose={onClose} title={title} description={children}>
       <ConfirmForm {...props} onClose={onClose} />
     </Dialog>
+  );
+}
+
+interface ConfirmButtonProps extends Omit<ConfirmDialogProps, 'open' | 'onClose'> {
+  /** "Delete engine.zip". */
+  readonly label: string;
+  /** Text on the button; without it, the button is the icon of a deletion. */
+  readonly text?: string | undefined;
+}
+
+/** A button that asks before it acts. */
+export function ConfirmButton({ label, text, ...dialog }: ConfirmButtonProps) {
+  const [isAsking, setAsking] = useState(false);
+  const ask = () => setAsking(true);
+  return (
+    <>
+      {text === undefined ? (
+        <IconButton small icon="trash" label={label} onClick={ask} />
+      ) : (
+        <Button small aria-label={label} onClick={ask}>
+          {text}
+        </Button>
+      )}
+      <ConfirmDialog {...dialog} open={isAsking} onClose={() => setAsking(false)} />
+    </>
   );
 }
 

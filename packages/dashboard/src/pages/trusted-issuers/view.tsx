@@ -1,11 +1,10 @@
 import type { TrustedIssuer } from '@latchkey/client';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { serverUrl } from '../../api/settings.ts';
-import { Button, IconButton } from '../../components/button.tsx';
-import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
+import { Button } from '../../components/button.tsx';
+import { ConfirmButton } from '../../components/confirm-dialog.tsx';
 import { CopyButton } from '../../components/copy-button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { PageHeader } from '../../components/page.tsx';
@@ -62,8 +61,13 @@ export function TrustedIssuersPage() {
 }
 
 function Row({ trusted }: { readonly trusted: TrustedIssuer }) {
-  const [isRemoving, setRemoving] = useState(false);
+  const queryClient = useQueryClient();
   const { id, name, issuer, claims, scopes, allApplications, applicationIds, lifetimeSeconds } = trusted;
+  const remove = async () => {
+    await latchkey.trustedIssuers.remove(id);
+    await queryClient.invalidateQueries({ queryKey: trustedIssuersQuery.queryKey });
+    toast.success('Issuer no longer trusted', name);
+  };
   return (
     <tr>
       <td>
@@ -95,37 +99,17 @@ function Row({ trusted }: { readonly trusted: TrustedIssuer }) {
         {lifetimeSeconds < 120 ? `${lifetimeSeconds} s` : `${Math.round(lifetimeSeconds / 60)} min`}
       </td>
       <td>
-        <IconButton small label={`Stop trusting ${name}`} icon="trash" onClick={() => setRemoving(true)} />
-        <RemoveDialog trusted={trusted} open={isRemoving} onClose={() => setRemoving(false)} />
+        <ConfirmButton
+          label={`Stop trusting ${name}`}
+          title={`Stop trusting ${name}?`}
+          action="Stop trusting"
+          danger
+          onConfirm={remove}
+        >
+          Its jobs get no more keys, and those that they have are rejected from now on.
+        </ConfirmButton>
       </td>
     </tr>
-  );
-}
-
-interface RemoveProps {
-  readonly trusted: TrustedIssuer;
-  readonly open: boolean;
-  readonly onClose: () => void;
-}
-
-function RemoveDialog({ trusted: { id, name }, open, onClose }: RemoveProps) {
-  const queryClient = useQueryClient();
-  const remove = async () => {
-    await latchkey.trustedIssuers.remove(id);
-    await queryClient.invalidateQueries({ queryKey: trustedIssuersQuery.queryKey });
-    toast.success('Issuer no longer trusted', name);
-  };
-  return (
-    <ConfirmDialog
-      open={open}
-      onClose={onClose}
-      title={`Stop trusting ${name}?`}
-      action="Stop trusting"
-      danger
-      onConfirm={remove}
-    >
-      Its jobs get no more keys, and those that they have are rejected from now on.
-    </ConfirmDialog>
   );
 }
 

@@ -3,7 +3,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { latchkey } from '../../../api/client.ts';
 import { IconButton } from '../../../components/button.tsx';
-import { ConfirmDialog } from '../../../components/confirm-dialog.tsx';
+import { ConfirmButton } from '../../../components/confirm-dialog.tsx';
 import { Icon } from '../../../components/icon.tsx';
 import { ErrorNotice } from '../../../components/notice.tsx';
 import { RelativeTime } from '../../../components/relative-time.tsx';
@@ -80,7 +80,6 @@ function describe(contentType: string, downloads: number): string {
 
 function RowActions({ applicationId, file, onRename }: RowProps & { readonly onRename: () => void }) {
   const { id, displayName } = file;
-  const [isDeleting, setDeleting] = useState(false);
   const queryClient = useQueryClient();
   const download = useMutation({
     mutationFn: () => latchkey.files.createDownloadUrl(applicationId, id),
@@ -105,17 +104,15 @@ function RowActions({ applicationId, file, onRename }: RowProps & { readonly onR
         onClick={() => !download.isPending && download.mutate()}
       />
       <IconButton small icon="edit" label={`Rename ${displayName}`} onClick={onRename} />
-      <IconButton small icon="trash" label={`Delete ${displayName}`} onClick={() => setDeleting(true)} />
-      <ConfirmDialog
-        open={isDeleting}
-        onClose={() => setDeleting(false)}
+      <ConfirmButton
+        label={`Delete ${displayName}`}
         title={`Delete ${displayName}?`}
         action="Delete file"
         danger
         onConfirm={remove}
       >
         Its {formatBytes(file.byteSize)} are deleted, and its download links stop working. This cannot be undone.
-      </ConfirmDialog>
+      </ConfirmButton>
     </span>
   );
 }

@@ -1,9 +1,9 @@
 import type { Upload } from '@latchkey/client';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useRef, useState } from 'react';
+import { useRef } from 'react';
 import { latchkey } from '../../../api/client.ts';
 import { Button } from '../../../components/button.tsx';
-import { ConfirmDialog } from '../../../components/confirm-dialog.tsx';
+import { ConfirmButton } from '../../../components/confirm-dialog.tsx';
 import { RelativeTime } from '../../../components/relative-time.tsx';
 import { ProgressBar } from '../../../components/usage-meter.tsx';
 import { formatBytes } from '../../../format/bytes.ts';
@@ -35,7 +35,11 @@ export function UnfinishedUploads({ applicationId }: { readonly applicationId: s
 function Row({ upload }: { readonly upload: Upload }) {
   const { fileName, byteOffset, byteSize, expiresAt } = upload;
   const input = useRef<HTMLInputElement>(null);
-  const [isEnding, setEnding] = useState(false);
+  const queryClient = useQueryClient();
+  const end = async () => {
+    await latchkey.uploads.end(upload.id);
+    await queryClient.invalidateQueries({ queryKey: UNFINISHED_KEY });
+  };
   return (
     <li className={styles.upload}>
       <div className={styles.uploadLine}>
@@ -46,9 +50,16 @@ function Row({ upload }: { readonly upload: Upload }) {
               Continue
             </Button>
           )}
-          <Button small aria-label={`End ${fileName}`} onClick={() => setEnding(true)}>
-            End
-          </Button>
+          <ConfirmButton
+            label={`End ${fileName}`}
+            text="End"
+            title={`End the upload of ${fileName}?`}
+            action="End upload"
+            danger
+            onConfirm={end}
+          >
+            What is stored of it is removed, and its name is free again.
+          </ConfirmButton>
         </span>
       </div>
       <ProgressBar label={`Stored of ${fileName}`} max={byteSize} value={byteOffset} />
@@ -73,7 +84,6 @@ function Row({ upload }: { readonly upload: Upload }) {
           currentTarget.value = '';
         }}
       />
-      <EndDialog upload={upload} open={isEnding} onClose={() => setEnding(false)} />
     </li>
   );
 }
@@ -86,23 +96,4 @@ function continueUpload({ applicationId, fileName, byteSize, isReplacement }: Up
       'This is another file',
       `${fileName} has ${formatBytes(byteSize)}, and ${file.name} ${formatBytes(file.size)}.`,
     );
-}
-
-interface EndDialogProps {
-  readonly upload: Upload;
-  readonly open: boolean;
-  readonly onClose: () => void;
-}
-
-function EndDialog({ upload: { id, fileName }, ...props }: EndDialogProps) {
-  const queryClient = useQueryClient();
-  const end = async () => {
-    await latchkey.uploads.end(id);
-    await queryClient.invalidateQueries({ queryKey: UNFINISHED_KEY });
-  };
-  return (
-    <ConfirmDialog {...props} title={`End the upload of ${fileName}?`} action="End upload" danger onConfirm={end}>
-      What is stored of it is removed, and its name is free again.
-    </ConfirmDialog>
-  );
 }

@@ -2,8 +2,8 @@ import { SIGNING_KEY, SIGNING_KEY_RULE } from '@latchkey/contract/release';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { latchkey } from '../../../api/client.ts';
-import { Button, IconButton } from '../../../components/button.tsx';
-import { ConfirmDialog } from '../../../components/confirm-dialog.tsx';
+import { Button } from '../../../components/button.tsx';
+import { ConfirmButton } from '../../../components/confirm-dialog.tsx';
 import { Form } from '../../../components/form.tsx';
 import { Section } from '../../../components/page.tsx';
 import { QueryView } from '../../../components/states.tsx';
@@ -42,25 +42,20 @@ interface ChangeProps {
   readonly change: (edit: (keys: readonly string[]) => string[]) => Promise<void>;
 }
 
-function SigningKey({ publicKey, change }: ChangeProps & { readonly publicKey: string }) {
-  const [isAsking, setAsking] = useState(false);
-  return (
-    <div className={styles.line}>
-      <code>{publicKey}</code>
-      <IconButton small icon="trash" label={`Remove ${publicKey}`} onClick={() => setAsking(true)} />
-      <ConfirmDialog
-        open={isAsking}
-        onClose={() => setAsking(false)}
-        title="Remove the signing key?"
-        action="Remove key"
-        danger
-        onConfirm={() => change((keys) => keys.filter((key) => key !== publicKey))}
-      >
-        Files that only {publicKey} signs are rejected. Without any key, releases need no signature. Published releases stay.
-      </ConfirmDialog>
-    </div>
-  );
-}
+const SigningKey = ({ publicKey, change }: ChangeProps & { readonly publicKey: string }) => (
+  <div className={styles.line}>
+    <code>{publicKey}</code>
+    <ConfirmButton
+      label={`Remove ${publicKey}`}
+      title="Remove the signing key?"
+      action="Remove key"
+      danger
+      onConfirm={() => change((keys) => keys.filter((key) => key !== publicKey))}
+    >
+      Files that only {publicKey} signs are rejected. Without any key, releases need no signature. Published releases stay.
+    </ConfirmButton>
+  </div>
+);
 
 function AddKey({ change }: ChangeProps) {
   const [isMalformed, setMalformed] = useState(false);

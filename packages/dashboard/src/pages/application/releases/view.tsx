@@ -2,12 +2,11 @@ import type { Release } from '@latchkey/client';
 import { artifactKey, YANK_REASON_MAX } from '@latchkey/contract/release';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { type ReactNode, useState } from 'react';
+import type { ReactNode } from 'react';
 import { latchkey } from '../../../api/client.ts';
-import { Button, IconButton } from '../../../components/button.tsx';
-import { ConfirmDialog } from '../../../components/confirm-dialog.tsx';
+import { Button } from '../../../components/button.tsx';
+import { ConfirmButton } from '../../../components/confirm-dialog.tsx';
 import { Dialog } from '../../../components/dialog.tsx';
-import type { IconName } from '../../../components/icon.tsx';
 import { Badge, Toolbar } from '../../../components/page.tsx';
 import { RelativeTime } from '../../../components/relative-time.tsx';
 import { EmptyState, QueryView } from '../../../components/states.tsx';
@@ -108,7 +107,8 @@ function Row({ applicationId, release }: ReleaseProps) {
 /** A change of a release, after a confirmation. */
 interface Action {
   readonly name: string;
-  readonly icon?: IconName;
+  /** Text on its button; without it, that is an icon. */
+  readonly text?: string;
   readonly done: string;
   readonly danger?: boolean;
   readonly consequence: string;
@@ -133,6 +133,7 @@ const ACTIONS: Readonly<Record<Release['status'], readonly Action[]>> = {
   draft: [
     {
       name: 'Publish',
+      text: 'Publish…',
       done: 'Release published',
       consequence: 'Updaters are offered it from now on. It can be yanked, but not be changed again.',
       field: rolloutField,
@@ -140,7 +141,6 @@ const ACTIONS: Readonly<Record<Release['status'], readonly Action[]>> = {
     },
     {
       name: 'Delete',
-      icon: 'trash',
       done: 'Draft deleted',
       danger: true,
       consequence: 'Its files stay.',
@@ -150,6 +150,7 @@ const ACTIONS: Readonly<Record<Release['status'], readonly Action[]>> = {
   published: [
     {
       name: 'Roll out',
+      text: 'Roll out…',
       done: 'Roll-out changed',
       consequence: 'Clients that have updated keep the version.',
       field: rolloutField,
@@ -157,6 +158,7 @@ const ACTIONS: Readonly<Record<Release['status'], readonly Action[]>> = {
     },
     {
       name: 'Yank',
+      text: 'Yank…',
       done: 'Release yanked',
       danger: true,
       consequence: 'Updaters are never offered it again, and its download links end. This cannot be undone.',
@@ -168,9 +170,8 @@ const ACTIONS: Readonly<Record<Release['status'], readonly Action[]>> = {
 };
 
 function ActionButton({ applicationId, release, action }: ReleaseProps & { readonly action: Action }) {
-  const [isAsking, setAsking] = useState(false);
   const queryClient = useQueryClient();
-  const { name, icon, done, danger, consequence, field, run } = action;
+  const { name, text, done, danger, consequence, field, run } = action;
   const label = `${name} ${release.version} of ${release.channel}`;
   const confirm = async ({ values }: { readonly values: FormData }) => {
     try {
@@ -183,26 +184,17 @@ function ActionButton({ applicationId, release, action }: ReleaseProps & { reado
     toast.success(done, release.version);
   };
   return (
-    <>
-      {icon ? (
-        <IconButton small icon={icon} label={label} onClick={() => setAsking(true)} />
-      ) : (
-        <Button small aria-label={label} onClick={() => setAsking(true)}>
-          {name}…
-        </Button>
-      )}
-      <ConfirmDialog
-        open={isAsking}
-        onClose={() => setAsking(false)}
-        title={`${label}?`}
-        action={`${name} release`}
-        danger={danger}
-        fields={field?.(release)}
-        onConfirm={confirm}
-      >
-        {consequence}
-      </ConfirmDialog>
-    </>
+    <ConfirmButton
+      label={label}
+      text={text}
+      title={`${label}?`}
+      action={`${name} release`}
+      danger={danger}
+      fields={field?.(release)}
+      onConfirm={confirm}
+    >
+      {consequence}
+    </ConfirmButton>
   );
 }
 
