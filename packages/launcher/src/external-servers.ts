@@ -55,7 +55,9 @@ export async function checkRedis(url: string, setting = 'REDIS_URL'): Promise<vo
 }
 
 function unusable(setting: string, what: string, hosts: string, err: unknown): StartError {
-  const { message, code } = err as NodeJS.ErrnoException;
+  // One of several hosts.
+  const [cause] = err instanceof AggregateError ? err.errors : [err];
+  const { message, code } = cause as NodeJS.ErrnoException;
   const reason = (message || code || 'no answer').replace(/\.$/, '');
   return new StartError(`The ${what} at ${hosts}, which ${setting} names, can't be used: ${reason}.`, { cause: err });
 }

@@ -156,6 +156,8 @@ it('says which server can not be used and why, without the password', async () =
   const hidden = (setting: string) =>
     new RegExp(`127.0.0.1:1, which ${setting} names, can't be used: connect ECONNREFUSED(?!.*hidden)`);
   await expect(checkPostgres('postgresql://user:hidden@127.0.0.1:1/db')).rejects.toThrow(hidden('DATABASE_URL'));
+  const several = checkPostgres('postgresql://user:hidden@127.0.0.1:1,127.0.0.1:2/db');
+  await expect(several).rejects.toThrow(/127.0.0.1:2, which DATABASE_URL names, can't be used: connect ECONNREFUSED(?!.*hidden)/);
   await expect(checkRedis('redis://:hidden@127.0.0.1:1')).rejects.toThrow(hidden('REDIS_URL'));
   const url = Object.assign(new URL((await testRedis()).url), { username: 'stranger', password: 'hidden' });
   await expect(checkRedis(url.href)).rejects.toThrow(/which REDIS_URL names, can't be used: WRONGPASS(?!.*hidden)/);
