@@ -4,9 +4,9 @@ const SCOPE_TEXTS = {
   'applications:create': ['Create applications', 'New applications. A key for chosen applications cannot use those.'],
   'applications:update': ['Change applications', 'Status, version, settings and levels; rotate runtime keys.'],
   'applications:delete': ['Delete applications', 'With their files and keys, without a two-factor code.'],
-  'files:upload': ['Upload files', 'Add files, and check names.'],
+  'files:upload': ['Upload files', 'Add and replace files, and check names.'],
   'files:read': ['Read files', 'List and download.'],
-  'files:delete': ['Change and delete files', 'Rename, replace and delete.'],
+  'files:delete': ['Change and delete files', 'Rename and delete.'],
   'releases:write': ['Publish releases', 'Create, publish and yank releases, and pin their signing keys.'],
   'account:read': ['Read limits', 'Limits and usage of the account.'],
 } as const;

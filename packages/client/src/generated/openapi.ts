@@ -1188,7 +1188,7 @@ export interface paths {
         put?: never;
         /**
          * Upload a file
-         * @description The body is the content of the file, of any declared or unknown size. Limits are checked before and while it is read. One upload at a time for each account. With `replace=true` an existing file of the name gets the new content and keeps its id; until that is stored it has the old one. This needs the scope `files:delete` too. An upload that is repeated with the same `Content-Digest` within 10 minutes, by the same key or session, is answered with the stored file. After 503 `outcome_unknown` the file may be stored, with the id in `X-File-Id`.
+         * @description The body is the content of the file, of any declared or unknown size. Limits are checked before and while it is read. One upload at a time for each account. With `replace=true` an existing file of the name gets the new content and keeps its id; until that is stored it has the old one. An upload that is repeated with the same `Content-Digest` within 10 minutes, by the same key or session, is answered with the stored file. After 503 `outcome_unknown` the file may be stored, with the id in `X-File-Id`.
          *
          *     Needs the scope `files:upload`, or a dashboard session.
          */
@@ -1216,7 +1216,7 @@ export interface paths {
         put?: never;
         /**
          * Create a resumable upload
-         * @description tus 1.0.0. Makes the checks of `uploadFile`, and reserves the name, the storage and one file until the upload expires, 24 hours after its last chunk. One that replaces a file needs the scope `files:delete` too. The body may be the first chunk. An account has at most 4 unfinished uploads.
+         * @description tus 1.0.0. Makes the checks of `uploadFile`, and reserves the name, the storage and one file until the upload expires, 24 hours after its last chunk. The body may be the first chunk. An account has at most 4 unfinished uploads.
          *
          *     Needs the scope `files:upload`, or a dashboard session.
          */

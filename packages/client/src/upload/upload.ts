@@ -12,7 +12,7 @@ export interface UploadOptions extends CallOptions {
   readonly name?: string | undefined;
   /**
    * True to replace the file that has the name, if there is one: it keeps its id, and its content
-   * until the new one is stored. The key needs `files:delete` too.
+   * until the new one is stored.
    */
   readonly replace?: boolean | undefined;
   /** Called while the bytes are sent; from 0 again if the upload is repeated. */

@@ -5,7 +5,6 @@ import { z } from 'zod';
 import { errors } from '../errors.ts';
 import { announcedByteSize, sendContinue } from '../http/request-body.ts';
 import { currentRequest } from '../request-context.ts';
-import { requireScope } from '../routing/gate.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationQuery, checksum, fileName, flag, idOf } from '../routing/schemas.ts';
 
@@ -49,7 +48,7 @@ export const uploadFileRoutes = ({ clients: { files }, filesData, limits }: Rout
     application: 'query',
     summary: 'Upload a file',
     description:
-      'The body is the content of the file, of any declared or unknown size. Limits are checked before and while it is read. One upload at a time for each account. With `replace=true` an existing file of the name gets the new content and keeps its id; until that is stored it has the old one. This needs the scope `files:delete` too. An upload that is repeated with the same `Content-Digest` within 10 minutes, by the same key or session, is answered with the stored file. After 503 `outcome_unknown` the file may be stored, with the id in `X-File-Id`.',
+      'The body is the content of the file, of any declared or unknown size. Limits are checked before and while it is read. One upload at a time for each account. With `replace=true` an existing file of the name gets the new content and keeps its id; until that is stored it has the old one. An upload that is repeated with the same `Content-Digest` within 10 minutes, by the same key or session, is answered with the stored file. After 503 `outcome_unknown` the file may be stored, with the id in `X-File-Id`.',
     limit: { limit: limits.uploads, per: 'account' },
     bytesBody: 'plain',
     examples: { text: 'Hello, Latchkey!\n' },
@@ -65,9 +64,8 @@ export const uploadFileRoutes = ({ clients: { files }, filesData, limits }: Rout
       .meta({ id: 'UploadedFile' }),
     failures: ['content_digest_required', FileService.method.beginUpload, UploadFileResponseSchema],
     message: 'File uploaded.',
-    handle: async ({ principal, application, raw, reply, query, headers }) => {
+    handle: async ({ application, raw, reply, query, headers }) => {
       const { fileName, replace = false } = query;
-      if (replace) requireScope(principal, 'files:delete');
       if (currentRequest()?.idempotency && !headers['content-digest']?.byteLength) throw errors.content_digest_required();
       const byteSize = announcedByteSize(raw);
       const {

@@ -11,7 +11,6 @@ import { errors } from '../errors.ts';
 import { announcedByteSize, bytesTypeUnsupported, CHUNK_MEDIA_TYPE, sendContinue } from '../http/request-body.ts';
 import { currentRequest, formatRequestActor } from '../request-context.ts';
 import { resolveApplication } from '../routing/application.ts';
-import { requireScope } from '../routing/gate.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationId, checksum, fileName, flag, idOf, idText, timestamp, toIso } from '../routing/schemas.ts';
 
@@ -153,7 +152,7 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
       operationId: 'createUpload',
       summary: 'Create a resumable upload',
       description: [
-        'tus 1.0.0. Makes the checks of `uploadFile`, and reserves the name, the storage and one file until the upload expires, 24 hours after its last chunk. One that replaces a file needs the scope `files:delete` too.',
+        'tus 1.0.0. Makes the checks of `uploadFile`, and reserves the name, the storage and one file until the upload expires, 24 hours after its last chunk.',
         'The body may be the first chunk. An account has at most 4 unfinished uploads.',
       ].join(' '),
       limit: { limit: limits.uploads, per: 'account' },
@@ -177,7 +176,6 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
       handle: async (request) => {
         const { principal, headers, raw, reply } = request;
         const { fileName, sha256 = '', replace = false, text, ...given } = headers['upload-metadata'];
-        if (replace) requireScope(principal, 'files:delete');
         const application = await resolveApplication(clients, principal, given.applicationId);
         const description = { fileName, replace, byteSize: BigInt(headers['upload-length']), metadata: text };
         const expectedChecksum = new Uint8Array(Buffer.from(sha256, 'hex'));

@@ -1,4 +1,3 @@
-import type { Scope } from '@latchkey/contract/scopes';
 import type { BufferedCounts } from '@latchkey/kit/concurrency/buffered-counts';
 import { networkOf } from '@latchkey/kit/http/client-ip';
 import { parseId } from '@latchkey/kit/validation/id';
@@ -154,10 +153,6 @@ function applicationOf({ params }: FastifyRequest): string {
 function authorize({ method, raw }: FastifyRequest, { access }: Route, principal: Principal): void {
   if (access === 'session' && principal.kind !== 'session') throw errors.session_required();
   if (principal.kind === 'session' && isStateChanging(method)) checkCsrfToken(raw, principal);
-  if (access !== 'session' && access !== 'public') requireScope(principal, access);
-}
-
-/** Throws `scope_missing`. A session has every scope of its account. */
-export function requireScope({ kind, scopes }: Principal, scope: Scope): void {
-  if (kind === 'key' && !scopes.has(scope)) throw errors.scope_missing();
+  // A session has every scope of its account.
+  if (principal.kind === 'key' && !principal.scopes.has(access)) throw errors.scope_missing();
 }
