@@ -210,6 +210,8 @@ describe('the dashboard in a browser', IN_CHROMIUM, () => {
     await page.getByText('Name: Their key').waitFor();
     await button(page, 'Replace it with mine').click();
     await page.getByText('API key changed').first().waitFor();
+    // The toast is part of it.
+    await checkAccessibility(page);
     expect((await owner.session.get(path)).data).toMatchObject({ name: 'My key', scopes: ['files:read'] });
   });
 

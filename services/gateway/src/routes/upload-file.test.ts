@@ -92,7 +92,7 @@ describe('the head of an upload', () => {
     for (const digest of [
       'sha-256=:AAAA:',
       'sha-256',
-      'no dictionary!',
+      ...['no dictionary!', 'false', `${DIGEST}, a=1`],
       DIGEST.toUpperCase(),
       `sha-256=:${SHA256.toString('hex')}:`,
       ...['sha-256=::', `sha-256="${SHA256.toString('base64')}"`, SHA256.toString('base64'), `${DIGEST},`],

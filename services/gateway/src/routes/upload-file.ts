@@ -13,10 +13,10 @@ const SHA256_BYTES = 32;
 /** The SHA-256 of digests (RFC 9530, RFC 9651); empty without one, undefined if malformed. */
 function parseContentDigest(field: string): Buffer | undefined {
   try {
-    const sha256 = parseDictionary(field).get('sha-256');
-    if (!sha256) return Buffer.alloc(0);
-    const [digest] = sha256;
-    return digest instanceof ArrayBuffer && digest.byteLength === SHA256_BYTES ? Buffer.from(digest) : undefined;
+    const digests = new Map([...parseDictionary(field)].map(([name, [value]]) => [name, value]));
+    if (![...digests.values()].every((value) => value instanceof ArrayBuffer)) return undefined;
+    const sha256 = Buffer.from((digests.get('sha-256') as ArrayBuffer | undefined) ?? []);
+    return !digests.has('sha-256') || sha256.byteLength === SHA256_BYTES ? sha256 : undefined;
   } catch {
     return undefined;
   }
