@@ -15,8 +15,8 @@ function parseContentDigest(field: string): Buffer | undefined {
   try {
     const digests = new Map([...parseDictionary(field)].map(([name, [value]]) => [name, value]));
     if (![...digests.values()].every((value) => value instanceof ArrayBuffer)) return undefined;
-    const sha256 = Buffer.from((digests.get('sha-256') as ArrayBuffer | undefined) ?? []);
-    return !digests.has('sha-256') || sha256.byteLength === SHA256_BYTES ? sha256 : undefined;
+    const sha256 = digests.get('sha-256') as ArrayBuffer | undefined;
+    return sha256 === undefined || sha256.byteLength === SHA256_BYTES ? Buffer.from(sha256 ?? new ArrayBuffer(0)) : undefined;
   } catch {
     return undefined;
   }
