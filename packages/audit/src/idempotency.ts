@@ -30,6 +30,11 @@ export interface CallIdentity {
   readonly fingerprint: Buffer;
 }
 
+/** A call with the result that it has if its effect is made; another process stores it then. */
+export interface PreparedCall extends CallIdentity {
+  readonly result: Buffer;
+}
+
 interface IdempotentCall extends CallIdentity {
   readonly credential: string | null;
   readonly keptMs: number;
@@ -58,6 +63,17 @@ export function resumeCall<T>(call: CallIdentity | undefined, sealingKey: KeyObj
 }
 
 export const hasKey = (): boolean => calls.getStore() !== undefined;
+
+const toCallId = (accountId: string, route: string | undefined, key: string) =>
+  sha256(`${accountId.toLowerCase()}\n${route}\n${key}`);
+
+/** The call that a gateway's headers of a request body name; undefined without a key. */
+export function identifyCall(accountId: string, headers: Readonly<Record<string, unknown>>): CallIdentity | undefined {
+  const { [IDEMPOTENCY_KEY_HEADER]: key, [IDEMPOTENCY_REQUEST_HEADER]: request } = headers;
+  if (typeof key !== 'string' || typeof request !== 'string') return undefined;
+  const [print = '', route] = request.split(' ', 2);
+  return { id: toCallId(accountId, route, key), fingerprint: Buffer.from(print, 'base64url') };
+}
 
 const sha256 = (...parts: ReadonlyArray<string | Uint8Array>) =>
   parts.reduce<ReturnType<typeof createHash>>((hash, part) => hash.update(part), createHash('sha256')).digest();
@@ -92,7 +108,7 @@ export function withIdempotency({ service, impl }: RpcRoute, options: Idempotenc
       const [print, route] = request?.split(' ', 2) ?? [undefined, methodPath(method)];
       const holdsSecret = secrets?.has(localName) === true;
       const call: IdempotentCall = {
-        id: sha256(`${accountId.toLowerCase()}\n${route}\n${key}`),
+        id: toCallId(accountId, route, key),
         fingerprint: print === undefined ? sha256(toBinary(method.input as DescMessage, input)) : Buffer.from(print, 'base64url'),
         credential: holdsSecret ? credentialOf(context.requestHeader.get(ACTOR_HEADER)) : null,
         keptMs: holdsSecret ? HOUR_MS : DAY_MS,
@@ -132,6 +148,24 @@ export async function findKept<T>(tx: QueryExecutorProvider, call: IdempotentCal
 /** Another call stored its result first. */
 export class ResultTakenError extends Error {}
 
+const seal = (sealingKey: KeyObject, { id }: Pick<CallIdentity, 'id'>, value: unknown) =>
+  encrypt(sealingKey, serialize(value).toString('base64'), id.toString('hex'));
+
+/** Seals the result of a call in advance, for a process without the key. */
+export const prepareCall = (call: CallIdentity, sealingKey: KeyObject, value: unknown): PreparedCall => ({
+  ...call,
+  result: seal(sealingKey, call, value),
+});
+
+/**
+ * Stores a prepared result in the transaction of its effect.
+ *
+ * @throws ResultTakenError
+ */
+export async function keepPrepared(tx: QueryExecutorProvider, call: PreparedCall): Promise<void> {
+  if (!(await insertResult(tx, { ...call, credential: null, keptMs: DAY_MS }))) throw new ResultTakenError();
+}
+
 /**
  * Runs a transaction whose result is kept with it, or returns the result of an earlier one.
  *
@@ -147,7 +181,7 @@ export async function runKept<T>(
   const kept = await findKept<T>(tx, call);
   if (kept) return kept.value;
   const value = await run();
-  const result = encrypt(sealingKey, serialize(value).toString('base64'), id.toString('hex'));
+  const result = seal(sealingKey, call, value);
   const xid = await insertResult(tx, { id, fingerprint, credential, result, keptMs });
   if (xid === undefined) throw new ResultTakenError();
   onKept({ id, xid });

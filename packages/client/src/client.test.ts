@@ -42,6 +42,7 @@ const read = (latchkey: Latchkey) => latchkey.applications.list();
 const write = (latchkey: Latchkey) => latchkey.applications.create({ name: 'Photo Editor' });
 const upload = (latchkey: Latchkey) => latchkey.files.upload('1', new Uint8Array(3), { name: 'a' });
 const uploadStream = (latchkey: Latchkey) => latchkey.files.upload('1', new Blob(['abc']).stream(), { name: 'a' });
+const uploadAvatar = (latchkey: Latchkey) => latchkey.avatar.upload(new Uint8Array(3));
 const BUSY = rejected(503, 'INTERNAL_ERROR', { 'retry-after': '0' });
 
 it('sends the key in a header, to the URL with its path, and follows no redirect', async () => {
@@ -70,6 +71,7 @@ it.each([
   ['a write that was not sent', write, unreachable('ECONNREFUSED'), 3],
   ['an upload after 503', upload, BUSY, 3],
   ['an upload after a lost connection', upload, unreachable('ECONNRESET'), 3],
+  ['an upload of an avatar after a lost connection', uploadAvatar, unreachable('ECONNRESET'), 3],
   ['no upload of a stream', uploadStream, BUSY, 1],
   ['a write after 503', write, BUSY, 3],
   ['a write after a lost connection', write, unreachable('ECONNRESET'), 3],

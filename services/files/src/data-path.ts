@@ -50,7 +50,7 @@ export function dataPathRoutes({ upload, appendUpload, uploadAvatar, download }:
     output: UploadAvatarResponseSchema,
     handle: (req, requestId) => {
       const { 'x-account-id': accountId = '', 'x-client-network': clientNetwork = '', 'content-length': length } = req.headers;
-      const actor = req.headers[ACTOR_HEADER];
+      const { [ACTOR_HEADER]: actor, 'x-checksum': checksum } = req.headers;
       return uploadAvatar({
         accountId: String(accountId),
         clientNetwork: String(clientNetwork),
@@ -58,6 +58,8 @@ export function dataPathRoutes({ upload, appendUpload, uploadAvatar, download }:
         byteSize: length === undefined ? undefined : Number(length),
         requestId,
         actor: typeof actor === 'string' ? actor : undefined,
+        checksum: typeof checksum === 'string' ? Buffer.from(checksum, 'hex') : undefined,
+        idempotency: req.headers,
       });
     },
   });

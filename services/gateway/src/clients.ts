@@ -53,6 +53,7 @@ const BEFORE_EFFECT = new Set<DescMethod>([
   AuthenticationService.method.authenticate,
   TwoFactorService.method.verifyTwoFactorCode,
   FileService.method.beginUpload,
+  AvatarService.method.findUploadedAvatar,
 ]);
 
 function hideOutcome(err: unknown): never {

@@ -51,8 +51,14 @@ export function createRemoteFilesDataPath(options: {
       const headers = { 'x-account-id': accountId, 'x-upload-id': uploadId, 'x-upload-offset': offset, [ACTOR_HEADER]: actor };
       return bodies.send({ path: '/upload-chunks', headers, ...chunk, timeoutMs }, AppendUploadResponseSchema);
     },
-    uploadAvatar({ accountId, clientNetwork, actor, ...image }) {
-      const headers = { 'x-account-id': accountId, 'x-client-network': clientNetwork, [ACTOR_HEADER]: actor };
+    uploadAvatar({ accountId, clientNetwork, actor, checksum, idempotency, ...image }) {
+      const headers = {
+        'x-account-id': accountId,
+        'x-client-network': clientNetwork,
+        [ACTOR_HEADER]: actor,
+        ...(checksum && { 'x-checksum': checksum.toString('hex') }),
+        ...idempotency,
+      };
       return bodies.send({ path: '/avatars', headers, ...image, timeoutMs }, UploadAvatarResponseSchema);
     },
     async download(req, res, requestId, clientNetwork) {

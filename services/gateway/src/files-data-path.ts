@@ -10,6 +10,10 @@ export interface AvatarUpload {
   readonly byteSize: number | undefined;
   readonly requestId: string;
   readonly actor: string;
+  /** SHA-256 that the body must have. */
+  readonly checksum: Buffer | undefined;
+  /** Metadata of a request with an idempotency key. */
+  readonly idempotency: Readonly<Record<string, string>> | undefined;
 }
 
 /** A chunk of a resumable upload. */

@@ -4337,7 +4337,12 @@ export interface operations {
     uploadAvatar: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Digests of the body (RFC 9530). A body with another SHA-256 is rejected; other algorithms are ignored. */
+                "content-digest"?: string;
+                /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
+                "idempotency-key"?: string;
+            };
             path?: never;
             cookie?: never;
         };

@@ -1,7 +1,7 @@
 import type { Http } from '../http/http.ts';
 import { fromFetch, readEnvelope, toConnectionError, withTimeout } from '../http/response.ts';
 import type { CallOptions } from '../options.ts';
-import { BYTES } from '../upload/upload.ts';
+import { addDigest, BYTES } from '../upload/upload.ts';
 
 /** The avatar of the account. Needs a session. */
 export class Avatar {
@@ -14,12 +14,18 @@ export class Avatar {
   /**
    * Replaces the avatar by a PNG, JPEG or WebP image. Resolves with the path of the new one.
    */
-  async upload(image: Blob | Uint8Array, { signal }: CallOptions = {}): Promise<{ readonly avatarUrl: string }> {
+  async upload(image: Blob | Uint8Array, { signal, idempotencyKey }: CallOptions = {}): Promise<{ readonly avatarUrl: string }> {
     const http = this.#http;
     const request = http.toRequest('POST /api/v1/panel/upload-avatar', {});
     request.headers['content-type'] = BYTES;
     const body = image as Blob | Uint8Array<ArrayBuffer>;
-    const { envelope } = await http.repeat(request, { signal }, () => http.attempt(request, { body }, signal));
+    // Browsers hash only on pages from HTTPS.
+    const { subtle } = crypto as Partial<typeof crypto>;
+    const bytes = image instanceof Blob ? await image.arrayBuffer() : (image as Uint8Array<ArrayBuffer>);
+    const sha256 = await subtle?.digest('SHA-256', bytes);
+    if (sha256) addDigest(request, new Uint8Array(sha256), idempotencyKey);
+    const idempotent = sha256 !== undefined;
+    const { envelope } = await http.repeat(request, { signal, idempotent }, () => http.attempt(request, { body }, signal));
     return envelope.data as { readonly avatarUrl: string };
   }
 

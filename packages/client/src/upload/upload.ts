@@ -107,10 +107,7 @@ export async function uploadFile<Source>(
     if (stored) return stored;
     const request = http.toRequest(TARGET, { query: { applicationId, fileName, ...(replace && { replace }) } });
     request.headers['content-type'] = BYTES;
-    if (content.sha256) {
-      request.headers['content-digest'] = `sha-256=:${toBase64(content.sha256)}:`;
-      request.headers['idempotency-key'] = options.idempotencyKey ?? createIdempotencyKey();
-    }
+    if (content.sha256) addDigest(request, content.sha256, options.idempotencyKey);
     const { repeatable } = content;
     const sent = await http.repeat(request, { signal, idempotent: content.sha256 !== undefined, repeatable }, () =>
       content.send(http, request, { signal, timeoutMs, onProgress }),
@@ -154,4 +151,8 @@ function checkStored({ success }: Sent, sha256: Uint8Array | undefined): Uploade
   throw new LatchkeyError(message, { code: 'checksum_mismatch' });
 }
 
-const toBase64 = (bytes: Uint8Array) => btoa(String.fromCharCode(...bytes));
+/** Has a request carry an idempotency key, with the digest that stands for its body. */
+export function addDigest({ headers }: HttpRequest, sha256: Uint8Array, key = createIdempotencyKey()): void {
+  headers['content-digest'] = `sha-256=:${btoa(String.fromCharCode(...sha256))}:`;
+  headers['idempotency-key'] = key;
+}

@@ -8,7 +8,7 @@ import { signUpGuarded } from '../client/two-factor.ts';
 
 const PANEL = '/api/v1/panel';
 const BYTES = 'application/octet-stream';
-const digestOf = (text: string) => `sha-256=:${createHash('sha256').update(text).digest('base64')}:`;
+const digestOf = (text: string | Buffer) => `sha-256=:${createHash('sha256').update(text).digest('base64')}:`;
 
 interface Sent {
   readonly method: string;
@@ -161,6 +161,28 @@ it('a repeated removal of the avatar leaves a later one', async () => {
   expect(outcome(await uploadAvatar(session, image))).toBe('200');
   expect(isReplayed(await send(request))).toBe(true);
   expect((await getAvatar(session)).status).toBe(200);
+});
+
+it('a repeated upload of an avatar leaves a later one', async () => {
+  const { session } = await signUp();
+  const [image, other] = (await Promise.all([8, 9].map((size) => plain(size, size).png().toBuffer()))) as [Buffer, Buffer];
+  const key = randomUUID();
+  const send = (body: Buffer, digest?: string, idempotencyKey: string = key) =>
+    uploadAvatar(session, body, { 'idempotency-key': idempotencyKey, ...(digest && { 'content-digest': digest }) });
+  expect(outcome(await send(image))).toBe('400 bad_request');
+  expect(outcome(await send(image, digestOf('another')))).toBe('400 invalid_file');
+  const first = await send(image, digestOf(image));
+  expect([outcome(first), isReplayed(first)]).toEqual(['200', false]);
+  const later = await uploadAvatar(session, other);
+  const second = await send(image, digestOf(image));
+  expect([outcome(second), isReplayed(second), second.text]).toEqual(['200', true, first.text]);
+  expect(outcome(await send(other, digestOf(other)))).toBe('422 idempotency_key_reused');
+  expect((await getAvatar(session, later.data.avatarUrl)).status).toBe(200);
+  const answers = await Promise.all([1, 2].map(() => send(image, digestOf(image), 'concurrent')));
+  for (const answer of answers) expect(['200', '409 idempotency_in_progress']).toContain(outcome(answer));
+  const last = await send(image, digestOf(image), 'concurrent');
+  const urls = [...answers, last].filter(({ status }) => status === 200).map(({ data }) => data.avatarUrl);
+  expect(new Set(urls).size).toBe(1);
 });
 
 it.each(['', 'a'.repeat(256), 'é', 'a\tb'])('rejects the key %j', async (key) => {

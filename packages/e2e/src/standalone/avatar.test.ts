@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import sharp from 'sharp';
 import { beforeAll, describe, expect, inject, it } from 'vitest';
 import type { Api } from '../client/api.ts';
@@ -88,7 +89,21 @@ describe('an avatar', () => {
   });
 });
 
+const head = (...more: string[]) => {
+  const lines = Object.entries(owner.session.headers).map(([name, value]) => `${name}: ${value}`);
+  return Buffer.from([`POST ${UPLOAD_AVATAR} HTTP/1.1`, 'Host: x', ...lines, ...more, '', ''].join('\r\n'));
+};
+
 describe('an upload', () => {
+  it('that is repeated with its idempotency key is answered before its body', async () => {
+    const digest = createHash('sha256').update(png).digest('base64');
+    const headers = { 'idempotency-key': 'once', 'content-digest': `sha-256=:${digest}:` };
+    const first = await uploadAvatar(owner.session, png, headers);
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+    const [answer] = await sendRaw(port, head('Expect: 100-continue', `Content-Length: ${png.length}`, ...lines));
+    expect([answer?.status, answer?.text]).toEqual([200, first.text]);
+  });
+
   it('is judged by its content, whatever type it says', async () => {
     const send = async (bytes: Buffer, headers: Record<string, string>) =>
       outcome(await uploadAvatar(owner.session, bytes, headers));
@@ -102,9 +117,6 @@ describe('an upload', () => {
 
   it('of more than 3 MiB is rejected before or while it is read', async () => {
     const large = Buffer.alloc(3 * MIB + 1);
-    const lines = Object.entries(owner.session.headers).map(([name, value]) => `${name}: ${value}`);
-    const head = (...more: string[]) =>
-      Buffer.from([`POST ${UPLOAD_AVATAR} HTTP/1.1`, 'Host: x', ...lines, ...more, '', ''].join('\r\n'));
     const announced = head('Expect: 100-continue', `Content-Length: ${large.length}`);
     const size = Buffer.from(`${large.length.toString(16)}\r\n`);
     const chunked = Buffer.concat([head('Transfer-Encoding: chunked'), size, large, Buffer.from('\r\n0\r\n\r\n')]);

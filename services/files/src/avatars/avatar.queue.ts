@@ -5,6 +5,7 @@ import { createQueueProducer } from '@latchkey/kit/queue/producer';
 import { createQueueWorker, type QueueWorker } from '@latchkey/kit/queue/worker';
 import type { FilesContext } from '../context.ts';
 import { createDecoderPool } from './decoder/decoder.ts';
+import { findUploadedAvatar } from './find-uploaded-avatar.ts';
 import { makeAvatar } from './make-avatar.ts';
 import { createReceiveAvatar } from './receive-avatar.ts';
 import { type AvatarContext, sweepAvatars } from './record-avatar.ts';
@@ -33,6 +34,7 @@ export function createAvatars(ctx: FilesContext, deps: AvatarDeps, workerAt: 'in
   return {
     receive: createReceiveAvatar({ ...ctx, enqueue }),
     remove: (accountId: string, origin: Origin) => removeAvatar(recordCtx, accountId, origin),
+    findUploaded: () => findUploadedAvatar(recordCtx),
     sweep: (signal: AbortSignal) => sweepAvatars(recordCtx, limits.sweepIntervalMs, signal),
     start() {
       queue.connect();

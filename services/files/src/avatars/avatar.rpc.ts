@@ -7,12 +7,16 @@ import { getAvatar } from './get-avatar.ts';
 
 export function avatarRpc(
   ctx: Pick<FilesContext, 'db' | 'store'>,
-  { remove }: Pick<Avatars, 'remove'>,
+  { remove, findUploaded }: Pick<Avatars, 'remove' | 'findUploaded'>,
 ): RpcImpl<typeof AvatarService> {
   return {
     async getAvatar({ accountId, avatarId }) {
       const found = await getAvatar(ctx, accountId, avatarId);
       return { avatarId: found.avatarId, image: new Uint8Array(found.image) };
+    },
+    async findUploadedAvatar() {
+      const avatarId = await findUploaded();
+      return avatarId === undefined ? {} : { avatarId };
     },
     removeAvatar: ({ accountId }, call) => remove(accountId, actingFor({}, call).origin),
   };

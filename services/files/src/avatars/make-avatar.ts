@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
+import { keepPrepared, ResultTakenError } from '@latchkey/audit/idempotency';
 import { newId } from '@latchkey/kit/validation/id';
 import { avatarDecodes } from '../files-metrics.ts';
 import { removeObjects } from '../storage/object-deletion/object-deletion.ts';
@@ -43,9 +44,10 @@ async function makeImage(ctx: MakeContext, avatar: Avatar): Promise<boolean> {
     ctx.logger.debug({ avatarId: avatar.id, byteSize: image.length, ms }, 'avatar decoded');
     return await storeImage(ctx, avatar, image);
   } catch (err) {
-    if (!(err instanceof ImageRejected)) throw err;
-    observe(err.reason.replace('image_', ''));
-    await endWaiting(ctx.db, avatar.id, 'refused', err.reason);
+    const isRejected = err instanceof ImageRejected;
+    if (!isRejected && !(err instanceof ResultTakenError)) throw err;
+    if (isRejected) observe(err.reason.replace('image_', ''));
+    await endWaiting(ctx.db, avatar.id, 'refused', isRejected ? err.reason : 'idempotency_in_progress');
     return false;
   }
 }
@@ -65,15 +67,27 @@ async function convert({ store, decoders }: MakeContext, key: string): Promise<B
  * Two workers may store images concurrently, each under its own key: one becomes the avatar's, and
  * the other is removed.
  */
-async function storeImage(ctx: MakeContext, { id, account_id: accountId }: Avatar, image: Buffer): Promise<boolean> {
+async function storeImage(ctx: MakeContext, avatar: Avatar, image: Buffer): Promise<boolean> {
+  const { account_id: accountId } = avatar;
   const imageId = newId();
   const key = objectKey(accountId, imageId);
   const deletionDueAt = await scheduleDeletion(ctx.db, key, DELETION_MS);
   await ctx.store.put(key, Readable.from([image]), AbortSignal.timeout(STORE_MS));
   const checksum = createHash('sha256').update(image).digest();
-  const isSet = await setImage(ctx.db, id, { imageId, byteSize: image.length, checksum, key, deletionDueAt });
+  const isSet = await commitImage(ctx, avatar, { imageId, byteSize: image.length, checksum, key, deletionDueAt });
   if (!isSet) await removeObjects(ctx, [key]);
   return isSet;
+}
+
+/** From here on the avatar becomes the account's, so the result of a call is kept with this. */
+function commitImage({ db }: MakeContext, avatar: Avatar, image: Parameters<typeof setImage>[2]): Promise<boolean> {
+  const { id: avatarId, idempotency_id: id, idempotency_fingerprint: fingerprint, idempotency_result: result } = avatar;
+  if (!id || !fingerprint || !result) return setImage(db, avatarId, image);
+  return db.transaction().execute(async (tx) => {
+    const isSet = await setImage(tx, avatarId, image);
+    if (isSet) await keepPrepared(tx, { id, fingerprint, result });
+    return isSet;
+  });
 }
 
 const rawKey = ({ account_id: accountId, raw_id: rawId }: Avatar) => objectKey(accountId, rawId);

@@ -1,7 +1,9 @@
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { originFrom } from '@latchkey/audit/actor';
+import { identifyCall, prepareCall } from '@latchkey/audit/idempotency';
 import { orRejectAfter } from '@latchkey/kit/concurrency/within';
+import { isUniqueViolation } from '@latchkey/kit/database/database';
 import { commonErrors, DomainError } from '@latchkey/kit/errors/errors';
 import { onBehalfOf } from '@latchkey/kit/log/request-context';
 import { newId, parseId } from '@latchkey/kit/validation/id';
@@ -11,7 +13,7 @@ import { removeObjects } from '../storage/object-deletion/object-deletion.ts';
 import { objectKey } from '../storage/object-store/object-store.ts';
 import { Overdue, putWithDeadline, runUploadCall } from '../storage/upload/upload-call.ts';
 import { VerifiedBody } from '../storage/upload/verified-body.ts';
-import { type Avatar, endWaiting, insertAvatar, selectAvatar } from './avatar.store.ts';
+import { type Avatar, endExpired, endWaiting, insertAvatar, renewWaiting, selectAvatar } from './avatar.store.ts';
 import { createUploadQuota } from './avatar-limits.ts';
 
 export interface AvatarUpload {
@@ -22,11 +24,15 @@ export interface AvatarUpload {
   readonly requestId: string;
   /** As `x-latchkey-actor` has it; undefined without an actor. */
   readonly actor?: string | undefined;
+  /** SHA-256 of the body. */
+  readonly checksum?: Buffer | undefined;
+  /** Headers of the gateway that identify a call with an idempotency key. */
+  readonly idempotency?: Readonly<Record<string, unknown>> | undefined;
 }
 
 export type ReceiveAvatar = (upload: AvatarUpload) => Promise<{ readonly avatarId: string }>;
 
-export interface ReceiveContext extends Pick<FilesContext, 'db' | 'store' | 'avatarLimits' | 'logger'> {
+export interface ReceiveContext extends Pick<FilesContext, 'db' | 'store' | 'avatarLimits' | 'logger' | 'resultKey'> {
   /** Queues an avatar for a worker, lower numbers first. Rejects within 1 s where Redis is away. */
   readonly enqueue: (id: string, priority: number) => Promise<void>;
 }
@@ -55,18 +61,26 @@ export function createReceiveAvatar(ctx: ReceiveContext): ReceiveAvatar {
  * deletion of the upload is scheduled before it is stored, so nothing is left however this ends.
  */
 async function receive(ctx: ReceiveContext, upload: AvatarUpload): Promise<{ avatarId: string }> {
-  const { bodyMs, waitMs, byteSizeMax } = ctx.avatarLimits;
+  const { bodyMs, waitMs, byteSizeMax, leaseMs } = ctx.avatarLimits;
   const accountId = parseId(upload.accountId);
   if (!accountId) throw errors.avatar_not_found();
   if ((upload.byteSize ?? 0) > byteSizeMax) throw errors.avatar_too_large();
   const [id, rawId] = [newId(), newId()];
   const key = objectKey(accountId, rawId);
   const origin = originFrom(upload.actor, upload.requestId);
+  const identity = identifyCall(accountId, upload.idempotency ?? {});
+  const call = identity && prepareCall(identity, ctx.resultKey, id);
+  if (call) await endExpired(ctx.db, call);
+  const dueMs = bodyMs + waitMs + SLACK_MS;
+  const avatar = { id, accountId, rawId, origin, call };
   // Accounts with few recent avatars come first, so that a few accounts can't block the others.
-  const priority = await insertAvatar(ctx.db, { id, accountId, rawId, origin }, bodyMs + waitMs + SLACK_MS);
+  const priority = await insertAvatar(ctx.db, avatar, dueMs, call && leaseMs).catch((err: unknown) => {
+    throw isUniqueViolation(err, 'avatar_call') ? commonErrors.idempotency_in_progress() : err;
+  });
+  const renewal = call && setInterval(() => void renewWaiting(ctx.db, id, leaseMs).catch(() => undefined), leaseMs / 3);
   let isStored = false;
   try {
-    await storeUpload(ctx, key, upload.body);
+    await storeUpload(ctx, key, upload);
     isStored = true;
     await ctx.enqueue(id, priority).catch((cause: unknown) => {
       throw Object.assign(commonErrors.dependency_unavailable(), { cause });
@@ -83,16 +97,18 @@ async function receive(ctx: ReceiveContext, upload: AvatarUpload): Promise<{ ava
     });
     if (avatar && isStored) return { avatarId: toAvatarId(avatar) };
     throw err instanceof Overdue ? err.cause : err;
+  } finally {
+    clearInterval(renewal);
   }
 }
 
 /** Not durable: the upload is of no use after its request, which a loss of power ends. */
-async function storeUpload(ctx: ReceiveContext, key: string, source: Readable): Promise<void> {
+async function storeUpload(ctx: ReceiveContext, key: string, { body: source, checksum }: AvatarUpload): Promise<void> {
   const { bodyMs, byteSizeMax } = ctx.avatarLimits;
   const late = new AbortController();
   const { signal } = late;
   const deadline = setTimeout(() => late.abort(errors.upload_timeout()), bodyMs);
-  const body = new VerifiedBody(source, { limits: [[byteSizeMax, errors.avatar_too_large]] }, signal);
+  const body = new VerifiedBody(source, { limits: [[byteSizeMax, errors.avatar_too_large]], checksum: checksum ?? null }, signal);
   await putWithDeadline(ctx, { key, body, signal, durable: false }).finally(() => clearTimeout(deadline));
 }
 
@@ -119,6 +135,7 @@ function toAvatarId(avatar: Avatar | undefined): string {
   if (avatar?.state === undefined || avatar.state === 'abandoned') throw commonErrors.dependency_unavailable();
   // The sweeper records an image that identity does not know of yet.
   if (avatar.state !== 'refused') throw commonErrors.outcome_unknown();
+  if (avatar.refusal === 'idempotency_in_progress') throw commonErrors.idempotency_in_progress();
   if (avatar.refusal === 'account_not_found') throw errors.avatar_not_found();
   throw (errors[avatar.refusal as keyof typeof errors] ?? errors.image_damaged)();
 }

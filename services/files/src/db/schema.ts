@@ -139,6 +139,10 @@ export interface AvatarTable {
   /** For the audit log; null without an actor. */
   actor: Generated<string | null>;
   request_id: Generated<string | null>;
+  /** Call with an idempotency key, and its sealed result, which is kept once the image is stored. */
+  idempotency_id: Generated<Buffer | null>;
+  idempotency_fingerprint: Generated<Buffer | null>;
+  idempotency_result: Generated<Buffer | null>;
   /** Time of the sweeper's attempt, unless it is recorded. */
   due_at: Date;
 }

@@ -20,14 +20,11 @@ export const idempotencyHeaders = z.object({
 });
 
 /**
- * True if requests of a route may carry an idempotency key (ADR 21). Uploads of avatars ignore it, and
- * chunks, which have an offset.
+ * True if requests of a route may carry an idempotency key (ADR 21). Chunks ignore it, as they have
+ * an offset.
  */
 export const takesIdempotencyKey = ({ method, url, bytesBody }: Pick<Route, 'method' | 'url' | 'bytesBody'>) =>
-  isStateChanging(method) &&
-  url.startsWith('/api/v1/panel/') &&
-  !url.endsWith('/upload-avatar') &&
-  !(bytesBody === 'chunk' && method === 'PATCH');
+  isStateChanging(method) && url.startsWith('/api/v1/panel/') && !(bytesBody === 'chunk' && method === 'PATCH');
 
 /** Hashes the body of a request with a key, as part of its fingerprint. */
 export function hashBody({ headers }: FastifyRequest, body: Buffer): void {

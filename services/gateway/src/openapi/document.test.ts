@@ -43,7 +43,7 @@ describe('the OpenAPI document', () => {
         429: ['rate_limit_reached'],
       },
     ],
-    [`post ${UPLOAD_AVATAR}`, { 408: ['upload_timeout'], 409: undefined, 413: ['limit_exceeded'] }],
+    [`post ${UPLOAD_AVATAR}`, { 408: ['upload_timeout'], 409: ['idempotency_in_progress'], 413: ['limit_exceeded'] }],
     ['post /api/v1/auth/sign-up', { 403: ['csrf_invalid', 'sign_up_closed'], 409: ['account_exists'] }],
     ['get /api/v1/auth/oidc/callback', { 401: ['unauth', 'two_factor_required'], 404: undefined, 409: ['account_exists'] }],
     ['post /api/v1/panel/api-keys', { 403: ['session_required', 'csrf_invalid', 'limit_exceeded'], 404: ['not_found'] }],

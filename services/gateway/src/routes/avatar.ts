@@ -5,8 +5,9 @@ import { AvatarService, UploadAvatarResponseSchema } from '@latchkey/proto/latch
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { errors } from '../errors.ts';
+import { digestHeaders, requireDigest } from '../http/content-digest.ts';
 import { announcedByteSize, sendContinue } from '../http/request-body.ts';
-import { formatRequestActor } from '../request-context.ts';
+import { currentRequest, formatRequestActor } from '../request-context.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { idText } from '../routing/schemas.ts';
 
@@ -37,20 +38,29 @@ export function avatarRoutes({ clients, filesData, limits }: RouteContext) {
       ].join(' '),
       limit: { limit: limits.avatarUploads, per: 'account' },
       bytesBody: 'any',
+      headers: digestHeaders,
       data: z.object({ avatarUrl: z.string().meta({ description: 'Path of this avatar. Every upload has a new one.' }) }),
-      failures: ['avatar_too_large', UploadAvatarResponseSchema],
+      failures: ['content_digest_required', 'avatar_too_large', UploadAvatarResponseSchema],
       message: 'Avatar uploaded.',
-      handle: async ({ principal, clientIp, raw, reply }) => {
+      handle: async ({ principal, clientIp, raw, reply, headers }) => {
+        const { accountId } = principal;
+        const { 'content-digest': digest } = headers;
+        const idempotency = currentRequest()?.idempotency;
+        requireDigest(headers);
         const byteSize = announcedByteSize(raw);
         if (byteSize !== undefined && byteSize > AVATAR_BYTES_MAX) throw errors.avatar_too_large();
+        const repeated = idempotency && (await clients.avatars.findUploadedAvatar({ accountId }));
+        if (repeated?.avatarId !== undefined) return { avatarUrl: avatarUrlOf(repeated.avatarId) };
         sendContinue(reply.raw);
         const { avatarId } = await filesData.uploadAvatar({
-          accountId: principal.accountId,
+          accountId,
           clientNetwork: networkOf(clientIp),
           body: raw,
           byteSize,
           requestId: reply.request.id,
           actor: formatRequestActor({ principal, clientIp }),
+          checksum: digest?.byteLength ? digest : undefined,
+          idempotency,
         });
         return { avatarUrl: avatarUrlOf(avatarId) };
       },

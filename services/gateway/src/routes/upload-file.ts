@@ -1,40 +1,10 @@
 import { commonErrors, DomainError, fromConnectError } from '@latchkey/kit/errors/errors';
 import { FileService, type UploadFileResponse, UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
-import { parseDictionary } from 'structured-headers';
 import { z } from 'zod';
-import { errors } from '../errors.ts';
+import { digestHeaders, requireDigest } from '../http/content-digest.ts';
 import { announcedByteSize, sendContinue } from '../http/request-body.ts';
-import { currentRequest } from '../request-context.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationQuery, checksum, fileName, flag, idOf } from '../routing/schemas.ts';
-
-const SHA256_BYTES = 32;
-
-/** The SHA-256 of digests (RFC 9530, RFC 9651); empty without one, undefined if malformed. */
-function parseContentDigest(field: string): Buffer | undefined {
-  try {
-    const digests = new Map([...parseDictionary(field)].map(([name, [value]]) => [name, value]));
-    if (![...digests.values()].every((value) => value instanceof ArrayBuffer)) return undefined;
-    const sha256 = digests.get('sha-256') as ArrayBuffer | undefined;
-    return sha256 === undefined || sha256.byteLength === SHA256_BYTES ? Buffer.from(sha256 ?? new ArrayBuffer(0)) : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-const contentDigest = z
-  .string()
-  .transform((text, ctx) => {
-    const sha256 = parseContentDigest(text);
-    if (!sha256)
-      ctx.issues.push({ code: 'custom', message: 'must be RFC 9530 digests, with a sha-256 of 32 bytes', input: text });
-    return sha256 ?? z.NEVER;
-  })
-  .meta({
-    description: 'Digests of the body (RFC 9530). A body with another SHA-256 is rejected; other algorithms are ignored.',
-    pattern: '^sha-256=:[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=:$',
-    examples: ['sha-256=:UhF+2GR+/V3RZgdu3lQR0exGg/IAOsLllxtfDhJDRhY=:'],
-  });
 
 const toUploadedFile = ({ id, byteSize, checksum }: Pick<UploadFileResponse, 'id' | 'byteSize' | 'checksum'>) => ({
   id,
@@ -58,7 +28,7 @@ export const uploadFileRoutes = ({ clients: { files }, filesData, limits }: Rout
         .optional()
         .meta({ description: 'True to replace the file that has the name, if there is one.', examples: [true] }),
     }),
-    headers: z.object({ 'content-digest': contentDigest.optional() }),
+    headers: digestHeaders,
     data: z
       .object({ id: idOf('file', 'File id.'), byteSize: z.int().meta({ examples: [17] }), checksum })
       .meta({ id: 'UploadedFile' }),
@@ -66,7 +36,7 @@ export const uploadFileRoutes = ({ clients: { files }, filesData, limits }: Rout
     message: 'File uploaded.',
     handle: async ({ application, raw, reply, query, headers }) => {
       const { fileName, replace = false } = query;
-      if (currentRequest()?.idempotency && !headers['content-digest']?.byteLength) throw errors.content_digest_required();
+      requireDigest(headers);
       const byteSize = announcedByteSize(raw);
       const {
         ticket,

@@ -67,6 +67,46 @@ export declare type GetAvatarResponse = Message<"latchkey.files.v1.GetAvatarResp
 export declare const GetAvatarResponseSchema: GenMessage<GetAvatarResponse>;
 
 /**
+ * FindUploadedAvatarRequest names an account.
+ *
+ * @generated from message latchkey.files.v1.FindUploadedAvatarRequest
+ */
+export declare type FindUploadedAvatarRequest = Message<"latchkey.files.v1.FindUploadedAvatarRequest"> & {
+  /**
+   * Account, a UUID. Required.
+   *
+   * @generated from field: string account_id = 1;
+   */
+  accountId: string;
+};
+
+/**
+ * Describes the message latchkey.files.v1.FindUploadedAvatarRequest.
+ * Use `create(FindUploadedAvatarRequestSchema)` to create a new message.
+ */
+export declare const FindUploadedAvatarRequestSchema: GenMessage<FindUploadedAvatarRequest>;
+
+/**
+ * FindUploadedAvatarResponse is the response of the earlier upload.
+ *
+ * @generated from message latchkey.files.v1.FindUploadedAvatarResponse
+ */
+export declare type FindUploadedAvatarResponse = Message<"latchkey.files.v1.FindUploadedAvatarResponse"> & {
+  /**
+   * Id of its avatar, a UUID. Absent means that there was no such upload.
+   *
+   * @generated from field: optional string avatar_id = 1;
+   */
+  avatarId?: string | undefined;
+};
+
+/**
+ * Describes the message latchkey.files.v1.FindUploadedAvatarResponse.
+ * Use `create(FindUploadedAvatarResponseSchema)` to create a new message.
+ */
+export declare const FindUploadedAvatarResponseSchema: GenMessage<FindUploadedAvatarResponse>;
+
+/**
  * RemoveAvatarRequest names an account.
  *
  * @generated from message latchkey.files.v1.RemoveAvatarRequest
@@ -222,7 +262,8 @@ export declare const AvatarErrorSchema: GenEnum<AvatarError>;
  * AvatarService stores the images of accounts' avatars. An image is uploaded as the body of an HTTP
  * request, not as a message: `PUT /avatars` with the headers `x-account-id` and `x-client-network`,
  * whose response is an UploadAvatarResponse. The network is that of limits per address: an IPv4
- * address or the /64 of an IPv6 one.
+ * address or the /64 of an IPv6 one. `x-checksum` is the SHA-256 of the body in hex, if it is known.
+ * An upload with an idempotency key has its metadata as headers.
  *
  * @generated from service latchkey.files.v1.AvatarService
  */
@@ -236,6 +277,17 @@ export declare const AvatarService: GenService<{
     methodKind: "unary";
     input: typeof GetAvatarRequestSchema;
     output: typeof GetAvatarResponseSchema;
+  },
+  /**
+   * FindUploadedAvatar returns the avatar of an earlier upload with the idempotency key of this call,
+   * once it is the account's. Uploads with a key call it before their body is read.
+   *
+   * @generated from rpc latchkey.files.v1.AvatarService.FindUploadedAvatar
+   */
+  findUploadedAvatar: {
+    methodKind: "unary";
+    input: typeof FindUploadedAvatarRequestSchema;
+    output: typeof FindUploadedAvatarResponseSchema;
   },
   /**
    * RemoveAvatar takes the avatar from an account, and that of every upload begun before. Without

@@ -1,0 +1,101 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { identifyCall, resumeCall } from '@latchkey/audit/idempotency';
+import { eventually } from '@latchkey/testkit/eventually';
+import { beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
+import { plainImage } from '../testing/avatar/images.ts';
+import { avatarHoldings, reasonOf, someAccount, startTestAvatars, type TestAvatars } from '../testing/avatar/test-avatars.ts';
+import { findUploadedAvatar } from './find-uploaded-avatar.ts';
+import { makeAvatar } from './make-avatar.ts';
+
+let test: TestAvatars;
+let image: Buffer;
+beforeAll(async () => {
+  test = await startTestAvatars();
+  image = await plainImage(60, 40).png().toBuffer();
+  return () => test.stop();
+});
+
+let accountId: string;
+let idempotency: Record<string, string>;
+beforeEach(() => {
+  accountId = someAccount();
+  idempotency = { 'idempotency-key': randomUUID(), 'x-latchkey-idempotency': 'cHJpbnQ POST:/avatars' };
+  test.identity.before = async () => undefined;
+});
+
+const find = (headers = idempotency) =>
+  resumeCall(identifyCall(accountId, headers), test.files.ctx.resultKey, () => findUploadedAvatar(test.ctx));
+const upload = (instance: Pick<TestAvatars, 'upload'> = test, body: Buffer | Readable = image) =>
+  instance.upload(accountId, body, { idempotency });
+
+/** Starts an upload whose body does not come; returns its end. */
+function startStalled(instance: Pick<TestAvatars, 'upload'>) {
+  const body = new Readable({ read: () => undefined });
+  const ended = reasonOf(upload(instance, body));
+  onTestFinished(async () => {
+    body.destroy();
+    await ended;
+  });
+}
+
+const leaseOf = async () =>
+  (await test.files.db.query('select due_at::text as due from avatar where account_id = $1', [accountId])).rows[0]?.due;
+
+it('the result of an upload is kept with its image, for the key and for the fingerprint', async () => {
+  const id = await upload();
+  await test.upload(accountId, image);
+  expect(await find()).toBe(id);
+  expect(await find({ ...idempotency, 'idempotency-key': randomUUID() })).toBe(undefined);
+  const other = { ...idempotency, 'x-latchkey-idempotency': 'b3RoZXI POST:/avatars' };
+  expect(await reasonOf(find(other))).toBe('idempotency_key_reused');
+});
+
+it('a body of another checksum is rejected, and nothing is kept', async () => {
+  const checksum = createHash('sha256').update('another').digest();
+  expect(await reasonOf(test.upload(accountId, image, { idempotency, checksum }))).toBe('checksum_mismatch');
+  expect(await find()).toBe(undefined);
+  expect(await reasonOf(upload())).toBe('done');
+});
+
+it('a look-up records an avatar that is stored but not yet the account’s', async () => {
+  test.identity.before = () => Promise.reject(new Error('not now'));
+  const enqueue = (id: string) => makeAvatar(test.ctx, id).catch(() => undefined);
+  expect(await reasonOf(upload(test.connect({ enqueue, limits: { waitMs: 1 } })))).toBe('outcome_unknown');
+  test.identity.before = async () => undefined;
+  const id = await find();
+  expect(test.identity.avatarOf(accountId)).toBe(id);
+  expect((await avatarHoldings(test, accountId)).states).toEqual(['recorded']);
+});
+
+it('an upload renews its lease', async () => {
+  startStalled(test.connect({ limits: { leaseMs: 300 } }));
+  await eventually(async () => expect(await leaseOf()).toBeDefined());
+  const first = await leaseOf();
+  await eventually(async () => expect(await leaseOf()).not.toBe(first));
+});
+
+it('an upload is rejected while another with its key runs, and takes over once the lease of that one expires', async () => {
+  startStalled(test);
+  await eventually(async () => expect(await leaseOf()).toBeDefined());
+  expect(await reasonOf(upload())).toBe('idempotency_in_progress');
+  await test.files.db.query(`update avatar set due_at = now() - interval '1 s' where account_id = $1`, [accountId]);
+  const id = await upload();
+  expect([test.identity.avatarOf(accountId), await find()]).toEqual([id, id]);
+  expect((await avatarHoldings(test, accountId)).states).toEqual(['abandoned', 'recorded']);
+});
+
+it('an upload whose key another one used since its look-up has no effect', async () => {
+  const first = await upload();
+  let queued = '';
+  const instance = test.connect({
+    enqueue: async (id) => {
+      queued = id;
+      await makeAvatar(test.ctx, id);
+    },
+  });
+  expect(await reasonOf(upload(instance))).toBe('idempotency_in_progress');
+  expect([test.identity.avatarOf(accountId), await find()]).toEqual([first, first]);
+  await makeAvatar(test.ctx, queued);
+  expect((await avatarHoldings(test, accountId)).states).toEqual(['recorded', 'refused']);
+});
