@@ -4,6 +4,7 @@ import { Client } from 'pg';
 import { expect, it, onTestFinished } from 'vitest';
 import { signUp, unique } from '../client/caller.ts';
 import { startDedicatedInstance } from '../instance/dedicated-instance.ts';
+import { findServiceProcesses } from '../instance/running-processes.ts';
 
 const CALLERS = 8;
 /** Time of errors besides that of the engine's own switch, in milliseconds. */
@@ -55,6 +56,7 @@ it.skipIf(!hasPatroni)(
     await admin.end();
     const instance = await startDedicatedInstance({ databaseUrl: patroni.url, env: { APPLICATIONS_LIMIT: '100000' } });
     onTestFinished(() => instance.stop());
+    const processes = findServiceProcesses(instance.pid);
     const owners = await Promise.all(Array.from({ length: CALLERS }, () => signUp(instance.api)));
     const acknowledged = owners.map(() => new Set<string>());
 
@@ -88,6 +90,7 @@ it.skipIf(!hasPatroni)(
       expect(service.longest, figures).toBeLessThan(engine.longest + SLACK_MS);
       if (fault === 'its machine is lost') before.start();
     }
+    expect(findServiceProcesses(instance.pid)).toEqual(processes);
     for (const [i, { session }] of owners.entries()) {
       const { data } = await session.get('/api/v1/panel/get-applications');
       const names = new Set(data.map(({ name }: { name: string }) => name));
