@@ -51,6 +51,8 @@ it('a session follows the changes of its account, and those of no other, until i
 
 it('a session has four streams at most; a key, and no credential, has none', async () => {
   const owner = await signUp();
+  const head = () => fetch(`${baseUrl}/api/v1/auth/changes`, { method: 'HEAD', headers: { cookie: owner.cookie } });
+  for (const { status } of await Promise.all([1, 2, 3, 4].map(head))) expect(status).toBe(200);
   const [first] = await Promise.all([1, 2, 3, 4].map(() => follow(owner)));
   expect((await owner.session.get('/api/v1/auth/changes')).status).toBe(429);
   first?.close();

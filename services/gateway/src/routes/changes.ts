@@ -38,6 +38,10 @@ export function changeRoutes({ changes, authenticator }: RouteContext) {
       message: '',
       handle: async ({ principal, raw, reply, clientIp }) => {
         const { accountId, credentialId, expiresAtMs } = principal;
+        reply.headers({ 'cache-control': 'no-store', 'x-accel-buffering': 'no' });
+        reply.type('text/event-stream; charset=utf-8');
+        // Nothing would read the stream.
+        if (raw.method === 'HEAD') return reply.send();
         const releaseSession = acquire(PER_SESSION, perSession, credentialId);
         try {
           const releaseAccount = acquire(PER_ACCOUNT, perAccount, accountId);
@@ -45,13 +49,14 @@ export function changeRoutes({ changes, authenticator }: RouteContext) {
           const authenticate = () => authenticator.authenticate(credential, clientIp, readUserAgent(raw));
           const stream = new ChangeStream(Math.min(STREAM_MS_MAX, expiresAtMs - Date.now()), authenticate);
           stream.once('close', releaseAccount).once('close', releaseSession);
+          // Also where the client leaves before anything is sent.
+          reply.raw.once('close', () => stream.destroy());
           const end = await changes.listen(accountId, (change) => stream.receive(change));
           if (stream.closed) end();
           else stream.once('close', end);
           // Another gateway may have ended the session before the subscription.
           await stream.verify();
-          reply.headers({ 'cache-control': 'no-store', 'x-accel-buffering': 'no' });
-          return reply.type('text/event-stream; charset=utf-8').send(stream);
+          return reply.send(stream);
         } catch (err) {
           releaseSession();
           throw err;

@@ -93,11 +93,12 @@ export function eventRoutes({ clients: { applications }, changes }: RouteContext
         };
         const timer = setTimeout(end, waitSeconds * 1_000);
         reply.raw.once('close', end);
-        const unlisten = await changes.listen(accountId, (change) => {
-          if (!change) end();
-          else if (change.applicationId === applicationId || change.kind === 'any') changed.resolve();
-        });
+        let unlisten = () => {};
         try {
+          unlisten = await changes.listen(accountId, (change) => {
+            if (!change) end();
+            else if (change.applicationId === applicationId || change.kind === 'any') changed.resolve();
+          });
           for (;;) {
             const found = await pull();
             if (found.events.length > 0 || found.gap || isOver) return toPage(applicationId, found);
