@@ -78,6 +78,17 @@ describe('trusting an issuer', () => {
     expect(await create(guarded.nextCode())).toBe('200');
   });
 
+  it('uses a code up with the creation alone, and replays it with its key', async () => {
+    const guarded = await signUpGuarded();
+    const body = settings(unique(), { code: guarded.nextCode() });
+    const rejected = [{ issuer: 'http://issuer.example', jwks: undefined }, { lifetimeSeconds: 59 }];
+    for (const change of rejected)
+      expect(outcome(await guarded.session.post(PATH, { ...body, ...change }))).toBe('400 VALIDATION_ERROR');
+    const api = guarded.session.with({ 'idempotency-key': unique() });
+    const [first, second] = [await api.post(PATH, body), await api.post(PATH, body)];
+    expect([first.status, second.headers.get('idempotency-replayed'), second.text]).toEqual([200, 'true', first.text]);
+  });
+
   it('rejects settings out of bounds, and names them', async () => {
     const wrong = [
       { issuer: 'http://issuer.example', jwks: undefined },

@@ -7,9 +7,7 @@ import {
   PASTED_KEYS_MAX,
 } from '@latchkey/contract/trusted-issuer';
 import { type TrustedIssuer, TrustedIssuerService } from '@latchkey/proto/latchkey/identity/v1/trusted_issuer_pb';
-import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { z } from 'zod';
-import { errors } from '../errors.ts';
 import { list } from '../routing/list.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationId, idOf, nonEmptyText, timestamp, toIso, twoFactorCode, wholeNumber } from '../routing/schemas.ts';
@@ -72,7 +70,7 @@ const trustedIssuer = z
 
 const params = z.object({ id: idOf('trustedIssuer', 'Id, from `listTrustedIssuers`.') });
 
-export function trustedIssuerRoutes({ clients: { accounts, trustedIssuers, twoFactor } }: RouteContext) {
+export function trustedIssuerRoutes({ clients: { trustedIssuers } }: RouteContext) {
   return [
     defineRoute(`GET ${URL}`, 'session', {
       operationId: 'listTrustedIssuers',
@@ -101,16 +99,10 @@ export function trustedIssuerRoutes({ clients: { accounts, trustedIssuers, twoFa
         },
       },
       data: trustedIssuer,
-      failures: [
-        TrustedIssuerService.method.createTrustedIssuer,
-        TwoFactorService.method.verifyTwoFactorCode,
-        'two_factor_required',
-      ],
+      failures: [TrustedIssuerService.method.createTrustedIssuer],
       message: 'Issuer trusted.',
       handle: async ({ principal: { accountId }, body }) => {
-        const { code, claims, jwks: keys, allApplications = false, applicationIds = [], ...plain } = body;
-        if (code !== undefined) await twoFactor.verifyTwoFactorCode({ accountId, code });
-        else if ((await accounts.getAccount({ accountId })).account?.twoFactorEnabled) throw errors.two_factor_required();
+        const { claims, jwks: keys, allApplications = false, applicationIds = [], ...plain } = body;
         const created = await trustedIssuers.createTrustedIssuer({
           ...{ accountId, ...plain, allApplications, applicationIds, claims: JSON.stringify(claims) },
           ...(keys && { jwks: JSON.stringify(keys) }),

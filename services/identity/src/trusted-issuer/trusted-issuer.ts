@@ -12,6 +12,9 @@ import { recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import { apiKeyEpoch } from '../epoch/epoch.ts';
 import { errors } from '../errors.ts';
+import { takeCode } from '../two-factor/take-code.ts';
+import { lockTwoFactor } from '../two-factor/two-factor.store.ts';
+import { verifyTwoFactorCode } from '../two-factor/two-factor.ts';
 import {
   countTrustedIssuers,
   deleteTrustedIssuerRow,
@@ -30,9 +33,10 @@ export async function listTrustedIssuers(ctx: IdentityContext, accountText: stri
 }
 
 /**
- * Adds a trusted issuer.
+ * Adds a trusted issuer, with a code where the account has a second factor: nothing that is rejected
+ * uses it up, and a repeated call needs no other.
  * @throws `api_key_settings_invalid`, `trusted_issuer_settings_invalid`, `application_not_found`,
- *   `trusted_issuers_limit_exceeded`
+ *   `trusted_issuers_limit_exceeded`, `two_factor_required`, and what {@link takeCode} returns
  */
 export async function createTrustedIssuer(ctx: ActingContext, request: CreateTrustedIssuerRequest, findOwned: FindOwned) {
   const { name, scopes, allApplications, applicationIds } = request;
@@ -44,9 +48,17 @@ export async function createTrustedIssuer(ctx: ActingContext, request: CreateTru
   const accountId = parseId(request.accountId);
   if (!accountId) throw errors.account_not_found();
   await checkOwned(accountId, rights.application_ids, findOwned);
-  return runTransaction(ctx.db, async (tx) => {
+  let isCodeRejected = false;
+  const creation = runTransaction(ctx.db, async (tx) => {
     if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();
     if ((await countTrustedIssuers(tx, accountId)) >= TRUSTED_ISSUERS_MAX) throw errors.trusted_issuers_limit_exceeded();
+    const twoFactor = await lockTwoFactor(tx, accountId);
+    if (twoFactor?.enabled_at) {
+      if (request.code === undefined) throw errors.two_factor_required();
+      const error = await takeCode(ctx, tx, twoFactor, request.code);
+      isCodeRejected = error !== undefined;
+      if (error) throw error;
+    }
     const row = { id: newId(), account_id: accountId, ...rights, ...settings, created_at: now };
     const created = await insertTrustedIssuer(tx, row);
     const { id: trustedIssuerId, issuer, audience } = created;
@@ -55,6 +67,11 @@ export async function createTrustedIssuer(ctx: ActingContext, request: CreateTru
     const changes = { trustedIssuerId, name: created.name, issuer, audience, claims, ...keys };
     await recordAction(ctx, tx, { accountId }, 'trusted_issuer.created', changes);
     return created;
+  });
+  return creation.catch(async (err: unknown) => {
+    // Counts the failure in a transaction that is committed.
+    if (isCodeRejected) await verifyTwoFactorCode(ctx, { accountId, code: request.code ?? '' });
+    throw err;
   });
 }
 

@@ -108,7 +108,10 @@ async function remove(ctx: ActingContext, tx: Db, accountId: string, keptSession
  * Uses up a code of an account that has a second factor.
  * @returns whether it has one; otherwise the code is ignored
  */
-export async function verifyTwoFactorCode(ctx: ActingContext, request: VerifyTwoFactorCodeRequest): Promise<boolean> {
+export async function verifyTwoFactorCode(
+  ctx: ActingContext,
+  request: Pick<VerifyTwoFactorCodeRequest, 'accountId' | 'code'>,
+): Promise<boolean> {
   const accountId = parseId(request.accountId);
   if (!accountId) return false;
   const take = async (tx: Db) => {

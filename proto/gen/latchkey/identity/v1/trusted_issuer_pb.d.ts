@@ -222,6 +222,14 @@ export declare type CreateTrustedIssuerRequest = Message<"latchkey.identity.v1.C
    * @generated from field: int32 lifetime_seconds = 10;
    */
   lifetimeSeconds: number;
+
+  /**
+   * Code of the second factor, or a recovery code, where the account has one; used up with the
+   * creation alone. Ignored otherwise.
+   *
+   * @generated from field: optional string code = 11;
+   */
+  code?: string | undefined;
 };
 
 /**
