@@ -235,10 +235,20 @@ describe('of several trusted issuers', () => {
     expect(principal?.accountId).toBe(second.accountId);
   });
 
-  test('another audience names none', async () => {
-    const { token } = await trustSome();
+  test('another audience names none, nor does the id of none', async () => {
+    const { accountId, trusted, own, token } = await trustSome();
+    const { id } = trusted;
     expect(await outcomeOf(exchange(await token(), 'https://other.test'))).toBe('token_target_invalid');
+    expect(await outcomeOf(exchange(await token(), accountId))).toBe('token_target_invalid');
+    // The id of one reports no more of what it accepts than its audience does.
+    for (const other of [
+      await token({ environment: 'staging' }),
+      await sign(claims(own), { ...(await createSigningKey()), jwk: key.jwk }),
+    ])
+      expect(await outcomeOf(exchange(other, id))).toBe('token_not_accepted');
     expect(await outcomeOf(exchange(await token({ aud: [AUDIENCE, 'b'] }), AUDIENCE))).toBe('done');
+    await trustedIssuers.deleteTrustedIssuer({ accountId, trustedIssuerId: id });
+    expect(await outcomeOf(exchange(await token(), id))).toBe('token_target_invalid');
   });
 });
 

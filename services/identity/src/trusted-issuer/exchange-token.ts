@@ -10,12 +10,13 @@ import { createApiKeyText } from '../api-key/api-key-text.ts';
 import { recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import { errors } from '../errors.ts';
-import { readUnverified, type VerifiedToken, verifyToken } from './subject-token.ts';
+import { readUnverified, type UnverifiedToken, type VerifiedToken, verifyToken } from './subject-token.ts';
 import {
   countExchangedKeys,
   deleteExchangedKeys,
   deleteExpiredTokens,
   hasTrustedIssuer,
+  hasTrustedIssuerId,
   insertUsedToken,
   selectCandidates,
   type TrustedIssuerRow,
@@ -93,8 +94,14 @@ async function findTrusted(ctx: ActingContext, { subjectToken: token, audience: 
   if (others.length > 0) throw errors.token_target_ambiguous();
   if (found) return found;
   if (failure) throw failure;
-  const isTarget = target === undefined || parseId(target) || unverified.audiences.includes(target);
-  throw isTarget ? errors.token_not_accepted() : errors.token_target_invalid();
+  throw (await isTarget(ctx, target, unverified)) ? errors.token_not_accepted() : errors.token_target_invalid();
+}
+
+/** True for an audience of the token, and for the id of a trusted issuer, also of one that does not accept it. */
+async function isTarget({ db }: IdentityContext, target: string | undefined, { audiences }: UnverifiedToken) {
+  if (target === undefined || audiences.includes(target)) return true;
+  const id = parseId(target);
+  return id !== undefined && hasTrustedIssuerId(db, id);
 }
 
 function keysLimitReached(): DomainError {

@@ -22,6 +22,10 @@ export async function hasTrustedIssuer(
   return (await trustedBy(db, account_id).select('id').where('id', '=', id).executeTakeFirst()) !== undefined;
 }
 
+export async function hasTrustedIssuerId(db: Db, id: string): Promise<boolean> {
+  return (await db.selectFrom('trusted_issuer').select('id').where('id', '=', id).executeTakeFirst()) !== undefined;
+}
+
 export async function insertTrustedIssuer(tx: Db, row: Insertable<TrustedIssuerTable>): Promise<TrustedIssuerRow> {
   return tx.insertInto('trusted_issuer').values(row).returningAll().executeTakeFirstOrThrow();
 }

@@ -432,7 +432,7 @@ export enum TrustedIssuerError {
   TOKEN_USED = 7,
 
   /**
-   * `audience` is neither an audience of the token nor an id of a trusted issuer that accepts it.
+   * `audience` is neither an audience of the token nor the id of a trusted issuer.
    *
    * @generated from enum value: TRUSTED_ISSUER_ERROR_TOKEN_TARGET_INVALID = 8;
    */
