@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
-import type { Latchkey, NewRelease, Release, ReleaseArtifact } from '@latchkey/client';
+import type { Latchkey, Release, ReleaseArtifact } from '@latchkey/client';
 import { readArtifactName } from '@latchkey/contract/artifact-name';
 import { artifactKey } from '@latchkey/contract/release';
 import { resolveApplication } from '../lookup/resolve.ts';
@@ -28,7 +28,10 @@ interface LocalArtifact extends Omit<ReleaseArtifact, 'fileId'> {
 const SIGNATURE = /\.(?:sig|minisig)$/;
 const SKIPPED = /\.(?:ya?ml|blockmap|txt)$/;
 
-/** Uploads files and publishes them. A repetition goes on with the draft and the files it finds. */
+/**
+ * Uploads files and publishes them. A repetition goes on with the draft and the files it finds, and
+ * changes nothing once they are published.
+ */
 export async function publishFiles(context: Context, paths: readonly string[], options: PublishOptions): Promise<void> {
   const artifacts = await readArtifacts(paths);
   const version = options.releaseVersion ?? findVersion(artifacts);
@@ -37,7 +40,17 @@ export async function publishFiles(context: Context, paths: readonly string[], o
   const { id: applicationId } = await resolveApplication(client, options.app);
   const uploaded = await uploadArtifacts(context, client, applicationId, artifacts);
   const { channel, rollout: rolloutPercent } = options;
-  const draft = await saveDraft(client, applicationId, { version, channel, notes, rolloutPercent, artifacts: uploaded });
+  const found = (await client.releases.list(applicationId)).find(
+    (other) => other.version === version && other.channel === channel,
+  );
+  if (found?.status === 'published' && !options.draft && hasFiles(found, uploaded)) {
+    context.print(found, `${version} of ${channel} is already published from these files (${found.id}).`);
+    return;
+  }
+  const content = { version, channel, notes, rolloutPercent, artifacts: uploaded };
+  const draft = await (found?.status === 'draft'
+    ? client.releases.update(found.id, content)
+    : client.releases.create(applicationId, content));
   const release = options.draft ? draft : await client.releases.publish(draft.id);
   context.print(release, `${options.draft ? 'Saved a draft of' : 'Published'} ${version} to ${channel} (${release.id}).`);
 }
@@ -104,8 +117,9 @@ function readHash(path: string): Promise<string> {
   });
 }
 
-async function saveDraft(client: Latchkey, applicationId: string, release: NewRelease): Promise<Release> {
-  const drafts = (await client.releases.list(applicationId)).filter(({ status }) => status === 'draft');
-  const same = drafts.find(({ version, channel }) => version === release.version && channel === release.channel);
-  return same ? client.releases.update(same.id, release) : client.releases.create(applicationId, release);
+/** True if a release has exactly these artifacts. The id of a file stands for its content, which names it. */
+function hasFiles({ artifacts }: Release, uploaded: readonly ReleaseArtifact[]): boolean {
+  const describe = (artifact: ReleaseArtifact) => `${artifactKey(artifact)} ${artifact.fileId}`;
+  const known = new Set(artifacts.map(describe));
+  return known.size === uploaded.length && uploaded.every((artifact) => known.has(describe(artifact)));
 }

@@ -96,9 +96,12 @@ describe('releases', () => {
   });
 
   it('of other channels leave the version alone', async () => {
-    const { id } = await prepare();
+    const { id, key } = await prepare();
     await publish(id, { version: '9.0.0-beta.1', channel: 'beta' });
     expect((await api.get('/api/v1/panel/get-application-settings', { applicationId: id })).data.version).toBe('1.0');
+    // Without artifacts, the feed has the version alone.
+    const feed = JSON.parse((await readFeed(id, 'beta/latest.json', { key })).text);
+    expect(feed).toMatchObject({ version: '9.0.0-beta.1', artifacts: [] });
   });
 
   it.each([
@@ -393,7 +396,21 @@ it('latchkey release publish uploads a build, publishes it, and goes on with wha
   ]);
   expect((await run(['release', 'list', '--app', id], env)).stdout).toContain('2.1.0');
   const { id: release } = JSON.parse(published.stdout);
+  const done = `2.1.0 of beta is already published from these files (${release}).\n`;
+  expect(await run([...publishing, '--rollout', '5'], env)).toMatchObject({ code: 0, stdout: done });
+  expect((await api.get(`${RELEASES}/${release}`)).data).toEqual(JSON.parse(published.stdout));
+  const taken = { code: 1, stderr: expect.stringContaining('channel has a release') };
+  expect(
+    await run(
+      publishing.filter((part) => !part.includes('.dmg')),
+      env,
+    ),
+  ).toMatchObject(taken);
+  write('Acme Setup 2.1.0.exe', 'another build');
+  expect(await run(publishing, env)).toMatchObject(taken);
+  write('Acme Setup 2.1.0.exe', 'windows build');
   expect((await run(['release', 'yank', release], env)).stdout).toBe('Yanked 2.1.0 of beta.\n');
+  expect(await run(publishing, env)).toMatchObject(taken);
   expect((await run([...publishing.slice(0, 2), notes, '--app', id], env)).code).not.toBe(0);
 });
 
