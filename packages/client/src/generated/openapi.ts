@@ -1589,7 +1589,7 @@ export interface paths {
         };
         /**
          * Download a file of a release
-         * @description URLs of feeds. They need no credential, are valid for a day, and end when the release is yanked.
+         * @description URLs of feeds. They need no credential, are valid for a day, and get 404 once the release is yanked.
          */
         get: operations["downloadUpdate"];
         put?: never;

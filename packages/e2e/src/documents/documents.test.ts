@@ -90,6 +90,11 @@ describe('the commands of documents, against a running Latchkey,', { timeout: 12
     expect(await shell.run(block('docs/files.md', 3))).toMatch(/^x-file-id: /im);
   });
 
+  it('publish a release, and withdraw it', async () => {
+    await writeFile(join(checkout, 'Acme-1.4.0.exe'), 'a setup');
+    expect((await shell.run(block('docs/releases.md', 2))).match(/"status":"(?:published|yanked)"/g)).toHaveLength(3);
+  });
+
   it('listen to live events', async () => {
     await shell.runUntil(block('docs/events.md', 1), /Connected to Difference Engine/);
     expect((await shell.run(block('docs/events.md', 4))).match(/"success":true/g)).toHaveLength(3);

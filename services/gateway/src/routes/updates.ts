@@ -132,7 +132,7 @@ export function updateRoutes({ clients, limits, publicUrl }: RouteContext) {
     defineRoute(`GET ${URL}/download/:token/:name`, 'public', {
       operationId: 'downloadUpdate',
       summary: 'Download a file of a release',
-      description: 'URLs of feeds. They need no credential, are valid for a day, and end when the release is yanked.',
+      description: 'URLs of feeds. They need no credential, are valid for a day, and get 404 once the release is yanked.',
       limit,
       params: z.object({
         ...channelParams,
