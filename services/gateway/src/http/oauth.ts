@@ -24,6 +24,11 @@ export function parseForms(part: FastifyInstance): void {
       throw errors.request_invalid().withDetails({ path: 'body', message: 'must not have a parameter twice' });
     return Object.fromEntries(form);
   });
+  part.addHook('preValidation', async (request) => {
+    // An absent body is not parsed.
+    if (request.headers['content-type'] === undefined) throw formTypeUnsupported();
+    request.body ??= {};
+  });
 }
 
 export function formTypeUnsupported(): DomainError {

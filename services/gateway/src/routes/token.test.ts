@@ -59,6 +59,13 @@ test.each([
   expect((await post(form({}), headers)).outcome).toBe('400 invalid_request');
 });
 
+test('asks for a form where the request has no body', async () => {
+  const untyped = await fetch(`${gateway.baseUrl}/api/v1/auth/token`, { method: 'POST' });
+  const text = 'header.content-type must be application/x-www-form-urlencoded';
+  expect([untyped.status, await untyped.json()]).toEqual([400, { error: 'invalid_request', error_description: text }]);
+  expect((await post('')).json.error_description).toMatch(/^grant_type is required;/);
+});
+
 test('a flood from one address is rejected before the service is called', async () => {
   const before = exchanged;
   const answers = await Promise.all(Array.from({ length: 30 }, () => post(form({}))));
