@@ -28,6 +28,7 @@ export const errors = defineErrors({
     path: 'header.tus-resumable',
     rule: 'must be 1.0.0',
   },
+  chunk_too_long: { kind: 'too_large', message: 'The chunk has more bytes than the upload lacks' },
   route_not_found: { kind: 'not_found', message: 'Not found' },
   application_not_found: { kind: 'not_found', message: 'Not found' },
   method_not_allowed: { kind: 'method_not_allowed', message: 'The method is not allowed here' },

@@ -1,5 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { request } from 'node:http';
+import { eventually } from '@latchkey/testkit/eventually';
+import { openRawClient, type RawClient } from '@latchkey/testkit/network/raw-client';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Api } from '../client/api.ts';
 import { createApplication, createKey, type Owner, sharedApi, signUp, unique } from '../client/caller.ts';
@@ -9,6 +11,7 @@ import { uploadHead } from '../client/routes.ts';
 const UPLOADS = '/api/v1/panel/uploads';
 const TUS = { 'tus-resumable': '1.0.0' };
 const CHUNK = { ...TUS, 'content-type': 'application/offset+octet-stream' };
+const CHUNKED = 'Transfer-Encoding: chunked\r\n\r\n';
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
 
 let owner: Owner;
@@ -39,6 +42,18 @@ function breakOff(path: string, offset: number, bytes: Uint8Array, announced: nu
     req.write(bytes, () => setImmediate(() => req.destroy()));
   });
 }
+
+/** Sends a creation with an idempotency key: the rest has headers and a body. */
+async function sendCreation(fileName: string, byteSize: number, rest: string): Promise<RawClient> {
+  const headers = { ...api.headers, ...uploadHead(applicationId, fileName, byteSize), ...CHUNK, 'idempotency-key': unique() };
+  const lines = Object.entries({ host: 'x', ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
+  const client = await openRawClient(Number(new URL(api.baseUrl).port));
+  client.socket.write(`POST ${UPLOADS} HTTP/1.1\r\n${lines.join('')}${rest}`);
+  return client;
+}
+
+const listNamed = async (fileName: string): Promise<Array<{ readonly id: string }>> =>
+  (await api.get(UPLOADS)).data.filter((one: { readonly fileName: string }) => one.fileName === fileName);
 
 describe('a resumable upload', () => {
   it('goes on after a chunk broke off, and remembers its file', async () => {
@@ -85,6 +100,18 @@ describe('a resumable upload', () => {
     expect(outcome(await api.post(UPLOADS, bytes, {}, { headers: other }))).toBe('422 idempotency_key_reused');
   });
 
+  it('stays where the request that creates it breaks off', async () => {
+    const fileName = unique();
+    const client = await sendCreation(fileName, 10, 'Content-Length: 10\r\n\r\nsome ');
+    await eventually(async () => expect(await listNamed(fileName)).toHaveLength(1));
+    client.socket.destroy();
+    const path = `${UPLOADS}/${(await listNamed(fileName))[0]?.id}`;
+    await eventually(async () => {
+      const offset = Number((await head(path)).headers.get('upload-offset'));
+      expect((await append(path, offset, Buffer.from('some bytes').subarray(offset))).status).toBe(204);
+    });
+  });
+
   it('is listed until it is ended, and then gone', async () => {
     const { data } = await create(10);
     const path = `${UPLOADS}/${data.id}`;
@@ -119,7 +146,9 @@ describe('a request', () => {
     const { data } = await create(10);
     const path = `${UPLOADS}/${data.id}`;
     const some = Buffer.from('some');
-    expect(outcome(await append(path, 1, some))).toBe('409 bad_request');
+    const elsewhere = await append(path, 1, some);
+    expect(outcome(elsewhere)).toBe('409 bad_request');
+    expect(JSON.parse(elsewhere.text).details[0].path).toBe('header.upload-offset');
     expect(outcome(await append(path, 0, some, { 'upload-offset': 'x' }))).toBe('400 VALIDATION_ERROR');
     expect(outcome(await append(path, 0, some, { 'content-type': 'application/octet-stream' }))).toBe('415 VALIDATION_ERROR');
     expect(outcome(await append(path, 0, Buffer.from('longer than it')))).toBe('413 limit_exceeded');
@@ -143,6 +172,20 @@ describe('a request', () => {
     for (const [headers, expected] of wrong) expect(outcome(await create(1, unique(), {}, headers))).toBe(expected);
     expect((await head(path)).headers.get('upload-offset')).toBe('0');
     await end(path);
+  });
+
+  it.each([
+    ['declares more bytes than its upload has', 4, 'Content-Length: 14\r\n\r\nlonger than it', '413'],
+    ['sends more bytes than its upload has', 4, `${CHUNKED}e\r\nlonger than it\r\n0\r\n\r\n`, '413'],
+    ['sends tiny chunks', MIB, `${CHUNKED}${'1\r\nx\r\n'.repeat(100_000)}`, '400'],
+  ])('that creates an upload and %s is rejected and changes nothing', async (_what, byteSize, rest, status) => {
+    const fileName = unique();
+    const client = await sendCreation(fileName, byteSize, rest);
+    await eventually(() => expect(client.received()).toMatch(/^HTTP/));
+    client.socket.destroy();
+    const listed = await listNamed(fileName);
+    expect(client.received()).not.toMatch(/^location:/im);
+    expect([client.received().slice(9, 12), listed]).toEqual([status, []]);
   });
 
   it('of another account finds no upload, and that of a restricted key none of other applications', async () => {

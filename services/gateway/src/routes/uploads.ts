@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { fromConnectError } from '@latchkey/kit/errors/errors';
+import { ChunkedRequest } from '@latchkey/kit/http/chunked-request';
 import { AppendUploadResponseSchema, type Upload, UploadService } from '@latchkey/proto/latchkey/files/v1/upload_pb';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
@@ -98,6 +99,9 @@ const OFFSET_HEADERS = {
   'X-File-Checksum': 'SHA-256 of the file in hex, once it is stored.',
 };
 
+/** Rejections of first bytes that end the upload they came with: the request itself is at fault. */
+const BODY_FAULTS = new Set(['chunk_too_long', 'chunks_too_small']);
+
 export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
   const { uploads, files } = clients;
   const { method } = UploadService;
@@ -128,6 +132,13 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
       actor: formatRequestActor({ principal, clientIp }),
     });
     return appended.upload as Upload;
+  }
+
+  /** Ends the upload of a rejected creation. Where that fails, it expires. */
+  async function discard(ref: { readonly accountId: string; readonly uploadId: string }): Promise<void> {
+    // The idempotency key is that of the creation, whose result the call would get.
+    delete currentRequest()?.idempotency;
+    await uploads.endUpload(ref).catch(() => undefined);
   }
 
   return [
@@ -177,17 +188,23 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
         const { principal, headers, raw, reply } = request;
         const { fileName, sha256 = '', replace = false, text, ...given } = headers['upload-metadata'];
         const application = await resolveApplication(clients, principal, given.applicationId);
+        const byteSize = announcedByteSize(raw);
+        if (byteSize !== undefined && byteSize > headers['upload-length']) throw errors.chunk_too_long();
         const description = { fileName, replace, byteSize: BigInt(headers['upload-length']), metadata: text };
         const expectedChecksum = new Uint8Array(Buffer.from(sha256, 'hex'));
         const created = (await uploads.createUpload({ ...application, ...description, expectedChecksum })).upload as Upload;
         reply.header('location', `${URL}/${created.id}`);
-        const byteSize = announcedByteSize(raw);
         const ref = { principal, params: { id: created.id } };
         // A repeated request may come after other chunks.
         if (currentRequest()?.isReplayed || byteSize === 0) return describe(reply, await find(ref));
-        const appended = append({ id: created.id, byteOffset: 0 }, request, raw, byteSize).catch((err: unknown) => {
+        const appended = append({ id: created.id, byteOffset: 0 }, request, raw, byteSize).catch(async (err: unknown) => {
+          const known = raw instanceof ChunkedRequest && raw.refusal ? raw.refusal : fromConnectError(err);
+          if (known && BODY_FAULTS.has(known.reason)) {
+            reply.removeHeader('location');
+            await discard({ accountId: principal.accountId, uploadId: created.id });
+          }
           // The client learns of a part of its body by the offset, and continues there.
-          if ((fromConnectError(err)?.httpStatus ?? 500) < 500 && fromConnectError(err)?.kind !== 'timeout') throw err;
+          if ((known?.httpStatus ?? 500) < 500 && known?.kind !== 'timeout') throw err;
           return find(ref);
         });
         return describe(reply, await appended);
