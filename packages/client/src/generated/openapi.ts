@@ -4177,7 +4177,7 @@ export interface operations {
                  */
                 "upload-length": number;
                 /**
-                 * @description Pairs of a key and a value in Base64: `applicationId`, `fileName`, `sha256` (of the whole file, in hex) where the bytes must have it, and `replace` (`true`) to replace the file that has the name.
+                 * @description Pairs of a key and a value in Base64, in any order: `applicationId`, `fileName`, `sha256` (of the whole file, in hex) where the bytes must have it, and `replace` (`true`) to replace the file that has the name. Other keys are only stored.
                  * @example applicationId MDE5YTllNDEtMGI3ZC03YTA2LTlmNTItM2M4ZTFkNGI3YTE1,fileName c2V0dXAtMS4yLmV4ZQ==
                  */
                 "upload-metadata": string;

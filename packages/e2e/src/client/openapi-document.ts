@@ -24,7 +24,7 @@ export interface Operation {
     readonly in: string;
     readonly required?: boolean;
     readonly example?: unknown;
-    readonly schema: { readonly examples?: readonly unknown[] };
+    readonly schema: { readonly examples?: readonly unknown[]; readonly pattern?: string };
   }>;
   readonly requestBody?: { readonly content: Readonly<Record<string, Media<ObjectSchema>>> };
   readonly responses: Readonly<Record<string, { readonly content?: Record<string, Media> }>>;

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Validator } from '@seriousme/openapi-schema-validator';
@@ -6,7 +7,7 @@ import addFormats from 'ajv-formats';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { createApplication, sharedApi, signUp } from '../client/caller.ts';
 import { type OpenApiDocument, type Operation, readOpenApiDocument } from '../client/openapi-document.ts';
-import { KEY_ROUTES, nameOf, SESSION_ROUTES } from '../client/routes.ts';
+import { KEY_ROUTES, nameOf, SESSION_ROUTES, uploadHead } from '../client/routes.ts';
 
 const { baseUrl } = sharedApi();
 const ROOT = join(import.meta.dirname, '../../../..');
@@ -138,6 +139,36 @@ describe('the OpenAPI document', () => {
     const ajv = new Ajv2020({ strict: false });
     addFormats.default(ajv);
     expect(ajv.validate({ ...schema, components: document.components }, body)).toBe(false);
+  });
+
+  it('has patterns of headers that allow what the routes accept', async () => {
+    const owner = await signUp();
+    const applicationId = await createApplication(owner.session);
+    const { 'upload-metadata': metadata = '', ...tus } = uploadHead(applicationId, 'setup.exe', 1, { replace: 'true' });
+    const digest = `sha-256=:${hash('sha256', 'x', 'base64')}:`;
+    const query = { applicationId, fileName: 'other.exe', replace: 'true' };
+    const bytes = { 'content-type': 'application/octet-stream' };
+    const upload = { path: '/api/v1/panel/upload-file', query, body: 'x', headers: bytes };
+    const creation = { path: '/api/v1/panel/uploads', query: {}, body: null, headers: tus };
+    const cases = [
+      [creation, 'upload-metadata', metadata, true],
+      [creation, 'upload-metadata', `filetype,${metadata.split(',').reverse().join(' , ')}, a/b YQ`, true],
+      [creation, 'upload-metadata', `${metadata},x !`, false],
+      [creation, 'upload-metadata', `${metadata},`, false],
+      [upload, 'content-digest', digest, true],
+      [upload, 'content-digest', `sha-512=:AAAA:, ${digest}`, true],
+      [upload, 'content-digest', 'x=:AAE:', true],
+      [upload, 'content-digest', 'sha-512=AAAA', false],
+      [upload, 'content-digest', `${digest},`, false],
+    ] as const;
+    for (const [{ path, headers, ...sent }, name, value, isValid] of cases) {
+      const { schema } = operations.get(`POST ${path}`)?.parameters?.find((one) => one.name === name) ?? expect.fail();
+      const { code, data } = await owner.session.send('POST', path, { ...sent, headers: { ...headers, [name]: value } });
+      const isMatch = new RegExp(schema.pattern ?? '', 'u').test(value);
+      expect([isMatch, code], value).toEqual([isValid, isValid ? '' : 'VALIDATION_ERROR']);
+      // Its name is free for the next one.
+      if (isValid && name === 'upload-metadata') await owner.session.delete(`${path}/${data.id}`, null, { headers: tus });
+    }
   });
 
   it('has examples of bodies and parameters that the routes accept', async () => {

@@ -17,6 +17,9 @@ function parseContentDigest(field: string): Buffer | undefined {
   }
 }
 
+/** An algorithm with a byte sequence (RFC 9651, 3.2 and 3.3.5). */
+const DIGEST = '[a-z*][a-z0-9_.*-]*=:([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}(==)?|[A-Za-z0-9+/]{3}=?)?:';
+
 const contentDigest = z
   .string()
   .transform((text, ctx) => {
@@ -27,7 +30,7 @@ const contentDigest = z
   })
   .meta({
     description: 'Digests of the body (RFC 9530). A body with another SHA-256 is rejected; other algorithms are ignored.',
-    pattern: '^sha-256=:[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=:$',
+    pattern: `^(${DIGEST}( *, *${DIGEST})*)?$`,
     examples: ['sha-256=:UhF+2GR+/V3RZgdu3lQR0exGg/IAOsLllxtfDhJDRhY=:'],
   });
 

@@ -38,6 +38,8 @@ const sha256 = z.string().regex(/^[0-9a-f]{64}$/i, 'must be a SHA-256 in hex');
 const metadataValues = z.object({ applicationId: idText, fileName, sha256: sha256.optional(), replace: flag.optional() });
 const METADATA_RULE = `must be keys with values in Base64, up to ${METADATA_LENGTH_MAX} characters`;
 
+const PAIR = '[!-+.-~-]+( +[A-Za-z0-9+/]+={0,2})?';
+
 /** The values of `Upload-Metadata` that the service reads; other keys are only stored. */
 const metadata = z
   .string()
@@ -52,9 +54,9 @@ const metadata = z
   })
   .meta({
     maxLength: METADATA_LENGTH_MAX,
-    pattern: '^applicationId [A-Za-z0-9+/]+={0,2},fileName [A-Za-z0-9+/]+={0,2}(,sha256 [A-Za-z0-9+/]+={0,2})?$',
+    pattern: `^${PAIR}( *, *${PAIR})*$`,
     description:
-      'Pairs of a key and a value in Base64: `applicationId`, `fileName`, `sha256` (of the whole file, in hex) where the bytes must have it, and `replace` (`true`) to replace the file that has the name.',
+      'Pairs of a key and a value in Base64, in any order: `applicationId`, `fileName`, `sha256` (of the whole file, in hex) where the bytes must have it, and `replace` (`true`) to replace the file that has the name. Other keys are only stored.',
     examples: [`applicationId ${toBase64('019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15')},fileName ${toBase64('setup-1.2.exe')}`],
   });
 
