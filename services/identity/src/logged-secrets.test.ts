@@ -41,10 +41,10 @@ test('no log line holds a password, a token or a key, also when the database fai
   const { secret } = await twoFactor.setUpTwoFactor({ accountId });
   const code = codeAt(secret, identity.clock.now());
   const { recoveryCodes } = await twoFactor.enableTwoFactor({ accountId, code });
-  const [recoveryCode = ''] = recoveryCodes;
+  const [recoveryCode = '', another = ''] = recoveryCodes;
   await credentials.startPasswordReset(request);
   const [mail] = await server.waitForMails(request.email);
-  await instance.trustedIssuers.createTrustedIssuer({ ...settings, accountId });
+  await instance.trustedIssuers.createTrustedIssuer({ ...settings, accountId, code: another });
   const subjectTokens = [await sign(claims()), await sign(claims({ aud: 'another' }))];
   const { accessToken } = await instance.trustedIssuers.exchangeToken({ subjectToken: await sign(claims()) });
   const newPassword = `${PASSWORD} to come`;
@@ -89,6 +89,7 @@ test('no log line holds a password, a token or a key, also when the database fai
     present(mail).token,
     MAIL_USER.pass,
     accessToken,
+    another,
     ...subjectTokens.map((text) => text.slice(-40)),
   ];
   for (const text of texts) expect(log).not.toContain(text);
