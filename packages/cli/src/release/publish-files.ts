@@ -117,7 +117,10 @@ function readHash(path: string): Promise<string> {
   });
 }
 
-/** True if a release has exactly these artifacts. The id of a file stands for its content, which names it. */
+/**
+ * True if a release has exactly these artifacts. The id of a file stands for its content, which
+ * names it.
+ */
 function hasFiles({ artifacts }: Release, uploaded: readonly ReleaseArtifact[]): boolean {
   const describe = (artifact: ReleaseArtifact) => `${artifactKey(artifact)} ${artifact.fileId}`;
   const known = new Set(artifacts.map(describe));

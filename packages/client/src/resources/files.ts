@@ -58,8 +58,8 @@ export class Files<Source> {
 
   /**
    * Uploads a file, and checks that the service stored these bytes. Sources other than streams are
-   * hashed first, so that the service stores no others. In Node.js, one of over 10 MiB is a resumable
-   * upload: called again after a failure, also by another process, it continues.
+   * hashed first, so that the service stores no others. In Node.js, one of over 10 MiB is a
+   * resumable upload: called again after a failure, also by another process, it continues.
    *
    * @throws LatchkeyError such as `file_name_taken`, or `limit_exceeded` for a file that is too
    *   large: before it is hashed, if the key may read limits

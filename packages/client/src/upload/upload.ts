@@ -18,9 +18,9 @@ export interface UploadOptions extends CallOptions {
   /** Called while the bytes are sent; from 0 again if the upload is repeated. */
   readonly onProgress?: ((progress: UploadProgress) => void) | undefined;
   /**
-   * False to send the file in one request. Otherwise one of over 10 MiB, unless it is a stream, is a
-   * resumable upload: it continues by itself, also that of a process which ended within 24 hours. True
-   * to continue after a lost connection even if the client has no `retries`.
+   * False to send the file in one request. Otherwise one of over 10 MiB, unless it is a stream, is
+   * a resumable upload: it continues by itself, also that of a process which ended within 24 hours.
+   * True to continue after a lost connection even if the client has no `retries`.
    */
   readonly resume?: boolean | undefined;
   /**

@@ -24,7 +24,9 @@ export const WITH_PYTHON = {
 /** A program of Python in a folder that the end of the test removes. */
 export interface PythonTool {
   readonly dir: string;
-  /** Runs a program of the installed packages in the folder. Rejects, with its output, if it fails. */
+  /**
+   * Runs a program of the installed packages in the folder. Rejects, with its output, if it fails.
+   */
   run(program: string, args: readonly string[], env?: NodeJS.ProcessEnv): Promise<string>;
 }
 

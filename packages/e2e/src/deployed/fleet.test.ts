@@ -289,7 +289,8 @@ describe('two gateways over two of each service, with TLS', () => {
     const old = await createKey({ ...owner, session: elsewhere(owner.session, 0) });
     const address = newAddress();
     const send = (api: Api, gateway: number) => at(api, gateway).with(address).get(APPLICATIONS);
-    // Both gateways have the old key in their cache, without an expiry, for longer than the overlap.
+    // Both gateways have the old key in their cache, without an expiry, for longer than the
+    // overlap.
     for (const gateway of [0, 1]) expect(outcome(await send(old.api, gateway))).toBe('200');
     const path = `/api/v1/panel/api-keys/${old.id}`;
     const { data: created } = await elsewhere(owner.session, 0).post(`${path}/rotate`, { overlapSeconds: 1 });

@@ -138,7 +138,10 @@ class CutClient {
     upload.acknowledged = byteOffset;
   }
 
-  /** The offset that the service has; the length of an upload that was removed. @throws {Violation} */
+  /**
+   * The offset that the service has; the length of an upload that was removed.
+   * @throws {Violation}
+   */
   async #readOffset(upload: Upload): Promise<number> {
     const { id, acknowledged, bytes, fate } = upload;
     const startedAt = performance.now();
@@ -186,7 +189,10 @@ class CutClient {
       throw new Violation(`Unfinished are ${ids(data)} instead of ${ids(this.#left)}`);
   }
 
-  /** Compares the files with those that were uploaded, and the usage with theirs. @throws {Violation} */
+  /**
+   * Compares the files with those that were uploaded, and the usage with theirs.
+   * @throws {Violation}
+   */
   async verify(): Promise<void> {
     const rows = await listFiles(this.#owner, this.#applicationId);
     const describe = (all: readonly Stored[]) =>

@@ -82,7 +82,10 @@ describe.runIf(shape === 'standalone')(`one process holds its promises (FAULT_SE
   });
 });
 
-/** R5, R6, R8, R9, R11, R15 and R16. `npm run test:faults fleet` injects every fault of every process. */
+/**
+ * R5, R6, R8, R9, R11, R15 and R16. `npm run test:faults fleet` injects every fault of every
+ * process.
+ */
 describe.runIf(shape === 'deployed')(`two processes of each service hold their promises (FAULT_SEED=${SEED})`, () => {
   it(
     'whatever breaks',

@@ -126,7 +126,9 @@ class RepeatingClient {
     }
   }
 
-  /** Publishes a version, or yanks the highest. Feed, version, event and audit log change together. */
+  /**
+   * Publishes a version, or yanks the highest. Feed, version, event and audit log change together.
+   */
   async #changeReleases(application: KnownApplication): Promise<void> {
     const { id, events, published } = application;
     const path = `${PANEL}/releases`;
@@ -234,7 +236,10 @@ class RepeatingClient {
     return `${prefix}-${this.#serial}`;
   }
 
-  /** Compares what is stored with what was changed: each effect exactly once. @throws {Violation} */
+  /**
+   * Compares what is stored with what was changed: each effect exactly once.
+   * @throws {Violation}
+   */
   async verify(): Promise<void> {
     const { session, accountId } = this.#owner;
     const found = { applications: await this.#read(), keys: [] as string[], audit: [] as string[], uploads: [] as unknown[] };
@@ -305,7 +310,9 @@ function describeApplication({ files, ...application }: KnownApplication): unkno
   return { id, name, version, status, levels, files: rows.sort(), events, published, offered };
 }
 
-/** The elements of one list that another one does not have, each as often as it has them more often. */
+/**
+ * The elements of one list that another one does not have, each as often as it has them more often.
+ */
 function subtract(from: readonly string[], other: readonly string[]): string[] {
   const counts = new Map<string, number>();
   for (const one of other) counts.set(one, (counts.get(one) ?? 0) + 1);
@@ -325,8 +332,8 @@ interface RepeatOptions {
 }
 
 /**
- * Has clients make changes with idempotency keys while everything is killed, and checks that each had
- * its effect exactly once.
+ * Has clients make changes with idempotency keys while everything is killed, and checks that each
+ * had its effect exactly once.
  *
  * @throws {Violation}
  */

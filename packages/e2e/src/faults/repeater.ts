@@ -67,7 +67,7 @@ export class Repeater {
     return first;
   }
 
-  /** Sends a request once. A response to a part of it is none. */
+  /** Sends a request once. A response before all of it was sent counts as lost. */
   async attempt(sent: FaultRequest, cut?: Cut): Promise<Outcome> {
     this.#tally.requests += 1;
     const outcome = await send(this.#baseUrl, { ...sent, cut });

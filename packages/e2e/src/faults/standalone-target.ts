@@ -40,7 +40,10 @@ export async function startStandaloneTarget(own?: OwnStore): Promise<Target> {
   const killed = (victim: string, repair: () => unknown): Fault => {
     return { name: `${victim} killed`, costs: 'anything', breakIt: () => kill(victim), repair };
   };
-  /** The launcher gives up a server that is killed again and again: its own supervisor starts it again. */
+  /**
+   * The launcher gives up a server that is killed again and again: its own supervisor starts it
+   * again.
+   */
   const revive = (victim: string): Fault => {
     let printed = '';
     const breakIt = () => {

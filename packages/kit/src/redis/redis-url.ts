@@ -37,7 +37,10 @@ export function parseRedisUrl(text: string): Omit<RedisOptions, 'replyMapping'> 
   };
 }
 
-/** Nodes and users of `redis+cluster://user:password@first:6379,second:6379`, or with TLS of `rediss+cluster`. */
+/**
+ * Nodes and users of `redis+cluster://user:password@first:6379,second:6379`, or with TLS of
+ * `rediss+cluster`.
+ */
 export function parseClusterUrl(text: string) {
   const [, scheme, user = '', hosts] = CLUSTER.exec(text) ?? [];
   if (scheme === undefined) return undefined;

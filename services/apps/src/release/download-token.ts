@@ -13,7 +13,10 @@ export const deriveDownloadKey = (secretKey: string): KeyObject => deriveKey(sec
 const sign = (key: KeyObject, applicationId: string, payload: string) =>
   hmac(key, `${applicationId} ${payload}`).toString('base64url');
 
-/** The hour that a new token expires in, since 1970: feeds can be cached, as it changes once an hour. */
+/**
+ * The hour that a new token expires in, since 1970: feeds can be cached, as it changes once an
+ * hour.
+ */
 export const expiryHour = (now: Date): number => Math.ceil(now.getTime() / HOUR_MS) + LIFETIME_HOURS;
 
 /** Signs a file for download. */

@@ -54,7 +54,9 @@ interface ParsedFeed {
   readonly releases: readonly Release[];
 }
 
-/** Parses a feed and signs its files when it has changed, or the hour: it is polled far more often. */
+/**
+ * Parses a feed and signs its files when it has changed, or the hour: it is polled far more often.
+ */
 function createFeedReader({ clock, downloadKey }: AppsContext) {
   const parsed = new LRUCache<string, ParsedFeed>({
     maxSize: FEEDS_LENGTH_MAX,

@@ -122,7 +122,9 @@ export async function deleteArtifactsOfFile(tx: Db, applicationId: string, fileI
     where file_id = ${fileId} and release.id = release_id and application_id = ${applicationId}`.execute(tx);
 }
 
-/** Gives the artifacts of a file another revision, so that no publication uses what it read before. */
+/**
+ * Gives the artifacts of a file another revision, so that no publication uses what it read before.
+ */
 export async function renewRevisions(tx: Db, applicationId: string, fileId: string): Promise<void> {
   await sql`update release_artifact set file_id = file_id from release
     where file_id = ${fileId} and release.id = release_id and application_id = ${applicationId}`.execute(tx);

@@ -6,7 +6,10 @@ import type { ColumnType, Generated } from 'kysely';
  */
 export interface FileTable {
   id: string;
-  /** Of the upload that replaced the content; null while it is the first one, whose id is that of the file. */
+  /**
+   * Of the upload that replaced the content; null while it is the first one, whose id is that of
+   * the file.
+   */
   object_id: Generated<string | null>;
   account_id: string;
   application_id: string;
@@ -139,7 +142,9 @@ export interface AvatarTable {
   /** For the audit log; null without an actor. */
   actor: Generated<string | null>;
   request_id: Generated<string | null>;
-  /** Call with an idempotency key, and its sealed result, which is kept once the image is stored. */
+  /**
+   * Call with an idempotency key, and its sealed result, which is kept once the image is stored.
+   */
   idempotency_id: Generated<Buffer | null>;
   idempotency_fingerprint: Generated<Buffer | null>;
   idempotency_result: Generated<Buffer | null>;

@@ -25,7 +25,7 @@ const settings = z
   .object(Object.fromEntries(Object.entries(SETTINGS).map(([name, { schema }]) => [name, schema])))
   .meta({ id: 'ApplicationSettings' });
 
-/** Each value by its field. The service rejects others with an error of its own. */
+/** Each value by its field. The service rejects others with a separate error. */
 const documentedChange = z.discriminatedUnion('field', [
   z.strictObject({ field: z.enum(FLAG_NAMES), value: z.boolean() }),
   z.strictObject({

@@ -89,7 +89,7 @@ const upload = z
 
 const params = z.object({ id: idOf('file', 'Id of the upload, from `createUpload`.') });
 
-/** Checked before the schema, with an error of its own. */
+/** Checked before the schema, with a separate error. */
 const tusHeaders = z.object({
   'tus-resumable': z.literal(VERSION).meta({ description: 'Version of the tus protocol.', examples: [VERSION] }),
 });

@@ -111,7 +111,10 @@ export interface RouteDefinition<
   /** Status of a success; 200 unless set. With 204 there is no envelope. */
   readonly successStatus?: 201 | 204;
   readonly body?: B;
-  /** The exact schema for the document, where `body` leaves some rules to the handler and its errors. */
+  /**
+   * The exact schema for the document, where `body` leaves some rules to the handler and its
+   * errors.
+   */
   readonly documentedBody?: z.ZodType;
   /** True if the body may be absent, which is the same as `{}`. */
   readonly isBodyOptional?: boolean;

@@ -97,7 +97,10 @@ async function findTrusted(ctx: ActingContext, { subjectToken: token, audience: 
   throw (await isTarget(ctx, target, unverified)) ? errors.token_not_accepted() : errors.token_target_invalid();
 }
 
-/** True for an audience of the token, and for the id of a trusted issuer, also of one that does not accept it. */
+/**
+ * True for an audience of the token, and for the id of a trusted issuer, also of one that does not
+ * accept it.
+ */
 async function isTarget({ db }: IdentityContext, target: string | undefined, { audiences }: UnverifiedToken) {
   if (target === undefined || audiences.includes(target)) return true;
   const id = parseId(target);

@@ -33,8 +33,8 @@ export async function listTrustedIssuers(ctx: IdentityContext, accountText: stri
 }
 
 /**
- * Adds a trusted issuer, with a code where the account has a second factor: nothing that is rejected
- * uses it up, and a repeated call needs no other.
+ * Adds a trusted issuer, with a code where the account has a second factor: nothing that is
+ * rejected uses it up, and a repeated call needs no other.
  * @throws `api_key_settings_invalid`, `trusted_issuer_settings_invalid`, `application_not_found`,
  *   `trusted_issuers_limit_exceeded`, `two_factor_required`, and what {@link takeCode} returns
  */

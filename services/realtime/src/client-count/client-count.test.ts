@@ -25,7 +25,9 @@ beforeEach(async () => {
   reports = [];
 });
 
-/** A node with clients of the application; returns a function that counts another number of them. */
+/**
+ * A node with clients of the application; returns a function that counts another number of them.
+ */
 function openNode(add = addLiveClients.bind(undefined, redis)) {
   const none = { readForClient: async () => [] };
   const hub = new Hub({ applicationId, lastSequence: 0, keyFingerprint: '', epoch: '' }, none);

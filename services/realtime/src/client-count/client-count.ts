@@ -10,8 +10,8 @@ export const SAMPLING_INTERVAL_MS = 1_000;
 type Counts = ReadonlyArray<readonly [applicationId: string, clients: number]>;
 
 /**
- * Returns a sweep that counts the live clients of each sample, and reports to apps what is more than
- * before on the same day. Without Redis, each node counts for itself.
+ * Returns a sweep that counts the live clients of each sample, and reports to apps what is more
+ * than before on the same day. Without Redis, each node counts for itself.
  */
 export function createClientCount(options: {
   readonly hubs: { all(): Iterable<Hub> };

@@ -548,7 +548,8 @@ export declare type InspectedFile = Message<"latchkey.apps.v1.InspectedFile"> & 
   sha512: string;
 
   /**
-   * Revision of the artifact before the file was read. Empty: replacements meanwhile are not noticed.
+   * Revision of the artifact before the file was read. Empty: replacements meanwhile are not
+   * noticed.
    *
    * @generated from field: string revision = 7;
    */
@@ -1335,8 +1336,8 @@ export declare const ReleaseService: GenService<{
     output: typeof UpdateReleaseSettingsResponseSchema;
   },
   /**
-   * DetachFile removes a file that is about to be deleted from drafts and yanked releases. Renamed and
-   * replaced files stay in them.
+   * DetachFile removes a file that is about to be deleted from drafts and yanked releases. Renamed
+   * and replaced files stay in them.
    *
    * @generated from rpc latchkey.apps.v1.ReleaseService.DetachFile
    */

@@ -262,8 +262,8 @@ export declare const AvatarErrorSchema: GenEnum<AvatarError>;
  * AvatarService stores the images of accounts' avatars. An image is uploaded as the body of an HTTP
  * request, not as a message: `PUT /avatars` with the headers `x-account-id` and `x-client-network`,
  * whose response is an UploadAvatarResponse. The network is that of limits per address: an IPv4
- * address or the /64 of an IPv6 one. `x-checksum` is the SHA-256 of the body in hex, if it is known.
- * An upload with an idempotency key has its metadata as headers.
+ * address or the /64 of an IPv6 one. `x-checksum` is the SHA-256 of the body in hex, if it is
+ * known. An upload with an idempotency key has its metadata as headers.
  *
  * @generated from service latchkey.files.v1.AvatarService
  */
@@ -279,8 +279,8 @@ export declare const AvatarService: GenService<{
     output: typeof GetAvatarResponseSchema;
   },
   /**
-   * FindUploadedAvatar returns the avatar of an earlier upload with the idempotency key of this call,
-   * once it is the account's. Uploads with a key call it before their body is read.
+   * FindUploadedAvatar returns the avatar of an earlier upload with the idempotency key of this
+   * call, once it is the account's. Uploads with a key call it before their body is read.
    *
    * @generated from rpc latchkey.files.v1.AvatarService.FindUploadedAvatar
    */

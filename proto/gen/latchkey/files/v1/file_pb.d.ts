@@ -1013,8 +1013,8 @@ export declare const FileService: GenService<{
    * travel as the body of an HTTP request, not as messages: `PUT /uploads` with the header
    * `x-upload-ticket`, whose response is an UploadFileResponse. An account uploads one file at a
    * time. The checks are made in the order of the reasons. An upload whose response was lost can be
-   * repeated with its checksum. An upload may replace the file that has its name: the file keeps its
-   * id and its old content until the new one is stored.
+   * repeated with its checksum. An upload may replace the file that has its name: the file keeps
+   * its id and its old content until the new one is stored.
    *
    * @generated from rpc latchkey.files.v1.FileService.BeginUpload
    */

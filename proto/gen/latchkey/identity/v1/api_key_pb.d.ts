@@ -1057,8 +1057,8 @@ export declare const ApiKeyService: GenService<{
     output: typeof GetApiKeyUsageResponseSchema;
   },
   /**
-   * RecordApiKeyRequests adds to the requests of the current day (UTC) of some keys. Unknown ids are
-   * ignored. A call that is repeated because its response was lost counts twice.
+   * RecordApiKeyRequests adds to the requests of the current day (UTC) of some keys. Unknown ids
+   * are ignored. A call that is repeated because its response was lost counts twice.
    *
    * @generated from rpc latchkey.identity.v1.ApiKeyService.RecordApiKeyRequests
    */

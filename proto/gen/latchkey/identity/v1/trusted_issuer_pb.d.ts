@@ -460,7 +460,7 @@ export enum TrustedIssuerError {
   EXCHANGED_KEYS_LIMIT_REACHED = 11,
 
   /**
-   * A requested scope is none of the trusted issuer.
+   * A requested scope is not one of the trusted issuer.
    *
    * @generated from enum value: TRUSTED_ISSUER_ERROR_TOKEN_SCOPE_INVALID = 12;
    */

@@ -86,8 +86,8 @@ export async function renameFile(
 
 /**
  * Creates and counts a URL of a file's bytes (specification 4.4): the store's own where it serves
- * its objects, else one of this service. It is of the present content, so that no download mixes two.
- * Throws `lifetime_invalid`, `application_not_found`,
+ * its objects, else one of this service. It is of the present content, so that no download mixes
+ * two. Throws `lifetime_invalid`, `application_not_found`,
  * `file_not_found`.
  */
 export async function createDownloadUrl(

@@ -6,7 +6,10 @@ export interface Digests {
   readonly blake2b512: Buffer;
 }
 
-/** A file and its digests, which are null before it was read. Waits for a deletion or replacement to end. */
+/**
+ * A file and its digests, which are null before it was read. Waits for a deletion or replacement to
+ * end.
+ */
 export async function selectForRelease(db: Kysely<FilesDatabase>, applicationId: string, fileId: string) {
   type Row = { objectId: string; size: number; checksum: Buffer; sha512: Buffer | null; blake2b512: Buffer | null };
   const { rows } = await sql<Row>`

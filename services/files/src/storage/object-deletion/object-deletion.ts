@@ -15,7 +15,9 @@ export const BATCH = KEYS_PER_REMOVAL * CONCURRENT_REMOVALS;
 /** Short, as the call may have waited for another service before its commit. */
 const REMOVAL_MS_MAX = 500;
 
-/** {@link OWN_REMOVAL_MS}, and no longer than a period of the sweeper, as the process may be killed. */
+/**
+ * {@link OWN_REMOVAL_MS}, and no longer than a period of the sweeper, as the process may be killed.
+ */
 export const ownRemovalMs = ({ sweepIntervalMs }: SweepContext['limits']) => Math.min(OWN_REMOVAL_MS, sweepIntervalMs);
 
 /** Removes objects whose removal is scheduled. Never rejects: the sweeper takes what is left. */

@@ -18,8 +18,8 @@ const METADATA_LENGTH_MAX = 4_096;
 
 /**
  * Creates a resumable upload, which reserves its name, its storage and one file until it ends; one
- * that replaces a file, the storage that the file grows by. Makes the checks of `beginUpload` in the
- * same order, then throws `too_many_uploads`.
+ * that replaces a file, the storage that the file grows by. Makes the checks of `beginUpload` in
+ * the same order, then throws `too_many_uploads`.
  */
 export async function createUpload(
   ctx: FilesContext,

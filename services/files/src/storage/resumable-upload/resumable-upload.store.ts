@@ -135,7 +135,9 @@ export async function recordAppended(db: Db, claim: Claim, { byteSize, state }: 
   return rows[0];
 }
 
-/** Releases a claim. Its object is removed, unless it is the recorded tail, where it may have one. */
+/**
+ * Releases a claim. Its object is removed, unless it is the recorded tail, where it may have one.
+ */
 export async function releaseClaim(db: Db, claim: Claim, mayHaveObject: boolean): Promise<void> {
   await sql`
     with released as (
@@ -160,7 +162,7 @@ export async function finishUpload(tx: Db, claim: Claim, checksum: Buffer): Prom
   return rows.length > 0;
 }
 
-/** Records that an upload became the file of its own id: the one to replace is gone. */
+/** Records that an upload became a new file, with its id: the file to replace is gone. */
 export async function clearFileId(tx: Db, id: string): Promise<void> {
   await sql`update resumable_upload set file_id = null where id = ${id}`.execute(tx);
 }

@@ -109,7 +109,10 @@ export async function commitUpload(
   return stored;
 }
 
-/** The file that has the name, which no rename gives to another one until the end of the transaction. */
+/**
+ * The file that has the name, which no rename gives to another one until the end of the
+ * transaction.
+ */
 async function lockFormer(tx: Kysely<FilesDatabase>, applicationId: string, displayName: string) {
   await lockRenames(tx, applicationId);
   return lockNamedFile(tx, applicationId, displayName);

@@ -181,7 +181,7 @@ describe('a replacement', () => {
     }
   });
 
-  it('is not taken for the repetition of an upload by somebody else', async () => {
+  it('is not taken for the repetition of another account holder’s upload', async () => {
     const ref = files.createOwned();
     const [first, second] = [randomUUID(), randomUUID()];
     const { client, send } = createUploads(files.ctx);

@@ -65,7 +65,9 @@ function fits(limits: Limits, usage: Usage, byteSize: number, replacedMib: numbe
 const isCountFree = ({ fileCountMax }: Limits, { fileCount }: Usage, replacedMib: number) =>
   replacedMib > 0 || fileCount < fileCountMax;
 
-/** The replaced file's own charge is free even where the account exceeds a limit that was lowered. */
+/**
+ * The replaced file's own charge is free even where the account exceeds a limit that was lowered.
+ */
 const freeMib = ({ allowanceMib }: Limits, { chargedMib }: Usage, replacedMib: number) =>
   replacedMib + Math.max(0, allowanceMib - chargedMib);
 

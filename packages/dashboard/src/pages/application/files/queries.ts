@@ -15,7 +15,10 @@ export const filesQuery = (applicationId: string, page: number, search: string) 
 
 export const UNFINISHED_KEY = ['unfinished-uploads'];
 
-/** The unfinished uploads of an application. @param running number of those of this page, which change it */
+/**
+ * The unfinished uploads of an application.
+ * @param running number of those of this page, which change it
+ */
 export const unfinishedQuery = (applicationId: string, running: number) =>
   queryOptions({
     queryKey: [...UNFINISHED_KEY, applicationId, running],

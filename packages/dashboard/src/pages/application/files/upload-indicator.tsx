@@ -6,7 +6,9 @@ import { isActive, useUploadQueue } from './uploads.ts';
 
 const needsPerson = ({ state: { kind } }: Upload) => kind === 'failed' || kind === 'name' || kind === 'rejected';
 
-/** Running uploads of all applications, in the frame of every page. A link to where they are listed. */
+/**
+ * Running uploads of all applications, in the frame of every page. A link to where they are listed.
+ */
 export function UploadIndicator() {
   const { uploads } = useUploadQueue();
   const active = uploads.filter(isActive);

@@ -13,7 +13,10 @@ export type UploadState =
   | { readonly kind: 'failed'; readonly error: unknown }
   | { readonly kind: 'cancelled' };
 
-/** What happens if a file has the name: a person decides, the file is replaced, or the name gets a number. */
+/**
+ * What happens if a file has the name: a person decides, the file is replaced, or the name gets a
+ * number.
+ */
 export type IfTaken = 'ask' | 'replace' | 'number';
 
 export interface Upload {
