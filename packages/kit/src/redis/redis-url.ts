@@ -3,6 +3,7 @@ import { z } from 'zod';
 
 const SENTINEL = /^(rediss?)\+sentinel:\/\/(?:([^/?#]*)@)?([^/?#@,]+(?:,[^/?#@,]+)*)\/([^/?#]+)(?:\/(\d+))?(?:\?(.*))?$/s;
 const SENTINEL_PORT = 26_379;
+const REDIS_PORT = 6_379;
 const CLUSTER = /^(rediss?)\+cluster:\/\/(?:([^/?#]*)@)?([^/?#@,]+(?:,[^/?#@,]+)*)\/?$/s;
 
 /**
@@ -13,22 +14,16 @@ const CLUSTER = /^(rediss?)\+cluster:\/\/(?:([^/?#]*)@)?([^/?#@,]+(?:,[^/?#@,]+)
 export function parseRedisUrl(text: string): Omit<RedisOptions, 'replyMapping'> | undefined {
   const [, scheme, user = '', hosts, name, db, query] = SENTINEL.exec(text) ?? [];
   if (scheme === undefined) return undefined;
-  const sentinels = `${hosts}`.split(',').map((host) => new URL(`redis://${host}`));
   const parameters = new URLSearchParams(query);
-  const { username, password } = new URL(`redis://${user}@x`);
   const hasTls = scheme === 'rediss';
   const texts = {
-    username: decodeURIComponent(username),
-    password: decodeURIComponent(password),
+    ...parseUser(user),
     sentinelUsername: parameters.get('sentinel_username') ?? '',
     sentinelPassword: parameters.get('sentinel_password') ?? '',
   };
   return {
-    ...Object.fromEntries(Object.entries(texts).filter(([, value]) => value !== '')),
-    sentinels: sentinels.map(({ hostname, port }) => ({
-      host: hostname.replace(/[[\]]/g, ''),
-      port: Number(port || SENTINEL_PORT),
-    })),
+    ...withoutEmpty(texts),
+    sentinels: parseHosts(`${hosts}`, SENTINEL_PORT),
     name: decodeURIComponent(`${name}`),
     db: Number(db ?? 0),
     sentinelCommandTimeout: 1_000,
@@ -44,17 +39,24 @@ export function parseRedisUrl(text: string): Omit<RedisOptions, 'replyMapping'> 
 export function parseClusterUrl(text: string) {
   const [, scheme, user = '', hosts] = CLUSTER.exec(text) ?? [];
   if (scheme === undefined) return undefined;
-  const nodes = `${hosts}`.split(',').map((host) => new URL(`${scheme}://${host}`));
-  const { username, password } = new URL(`redis://${user}@x`);
   return {
-    nodes: nodes.map(({ hostname, port }) => ({ host: hostname.replace(/[[\]]/g, ''), port: Number(port || 6379) })),
-    redisOptions: {
-      ...(username && { username: decodeURIComponent(username) }),
-      ...(password && { password: decodeURIComponent(password) }),
-      ...(scheme === 'rediss' && { tls: {} }),
-    },
+    nodes: parseHosts(`${hosts}`, REDIS_PORT),
+    redisOptions: { ...withoutEmpty(parseUser(user)), ...(scheme === 'rediss' && { tls: {} }) },
   };
 }
+
+function parseHosts(text: string, defaultPort: number) {
+  const urls = text.split(',').map((host) => new URL(`redis://${host}`));
+  return urls.map(({ hostname, port }) => ({ host: hostname.replace(/[[\]]/g, ''), port: Number(port || defaultPort) }));
+}
+
+function parseUser(text: string) {
+  const { username, password } = new URL(`redis://${text}@x`);
+  return { username: decodeURIComponent(username), password: decodeURIComponent(password) };
+}
+
+const withoutEmpty = (texts: Readonly<Record<string, string>>) =>
+  Object.fromEntries(Object.entries(texts).filter(([, value]) => value !== ''));
 
 /** Hosts and ports of a Redis URL, for messages: without user and password. */
 export const redisHosts = (text: string): string => (SENTINEL.exec(text) ?? CLUSTER.exec(text))?.[3] ?? new URL(text).host;
