@@ -1,5 +1,7 @@
-import { LIVE_EVENT_TYPE_PREFIX, LIVE_EVENTS, VERSION_SCHEMA } from '@latchkey/contract/live-events';
-import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
+import { type DescField, getOption, hasOption } from '@bufbuild/protobuf';
+import { VERSION } from '@latchkey/contract/lengths';
+import { LIVE_EVENT_TYPE_PREFIX } from '@latchkey/contract/live-events';
+import { ApplicationEventSchema, live, type TextRule, text } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { CONNECTION_READY, KEY_EXPIRING } from './frame/frame.ts';
 import { REALTIME_PATH } from './upgrade/upgrade-request.ts';
 
@@ -96,6 +98,13 @@ const EXAMPLE = {
   epoch: 'b1946ac92492d234',
 };
 
+/** Facts of the example of each event. */
+const EVENT_EXAMPLE = {
+  id: '019a9e41-9c18-7e33-8a6d-0f9b2c5d8e71',
+  time: '2026-05-12T09:00:37.016Z',
+  sequence: '7',
+};
+
 interface Message {
   readonly name: string;
   readonly type: string;
@@ -126,7 +135,7 @@ const ready = toMessage({
     applicationId: { type: 'string', format: 'uuid' },
     name: { type: 'string', minLength: 1 },
     status: { type: 'string', enum: ['online', 'paused'] },
-    version: VERSION_SCHEMA,
+    version: { type: 'string', minLength: VERSION.min, maxLength: VERSION.max },
     lastSequence: {
       type: 'string',
       pattern: '^(0|[1-9]\\d*)$',
@@ -164,11 +173,29 @@ const keyExpiring = toMessage({
   },
 });
 
-const events = Object.entries(LIVE_EVENTS).map(([name, event]) => {
-  const type = LIVE_EVENT_TYPE_PREFIX + ApplicationEventSchema.field[name as keyof typeof ApplicationEventSchema.field].name;
-  return [name, toMessage({ name, type, sequence: SEQUENCE, ...event })];
-});
-const messages: Readonly<Record<string, ReturnType<typeof toMessage>>> = { ready, keyExpiring, ...Object.fromEntries(events) };
+/** Each event for live clients, by its options in the protocol. */
+const events = Object.fromEntries(
+  ApplicationEventSchema.fields.filter((event) => hasOption(event, live)).map((event) => [event.localName, describeEvent(event)]),
+);
+
+function describeEvent(event: DescField) {
+  const fields = event.message?.fields ?? [];
+  const mapFields = (describe: (rule: TextRule) => unknown) =>
+    Object.fromEntries(fields.map((field) => [field.jsonName, describe(getOption(field, text))]));
+  return toMessage({
+    name: event.localName,
+    type: LIVE_EVENT_TYPE_PREFIX + event.name,
+    summary: getOption(event, live),
+    sequence: SEQUENCE,
+    data: mapFields(({ const: only, minLength, maxLength }) => ({
+      type: 'string',
+      ...(only ? { const: only } : { minLength, maxLength }),
+    })),
+    example: { ...EVENT_EXAMPLE, data: mapFields(({ const: only, example }) => only || example) },
+  });
+}
+
+const messages: Readonly<Record<string, ReturnType<typeof toMessage>>> = { ready, keyExpiring, ...events };
 
 const send = (summary: string, names: readonly string[]) => {
   const messages = names.map((name) => ({ $ref: `#/channels/realtime/messages/${name}` }));
@@ -238,7 +265,7 @@ export const asyncApiDocument = {
   operations: {
     sendReady: send('The state of the application, as the first frame of each connection', ['ready']),
     sendKeyExpiring: send('The end of the key of the connection', ['keyExpiring']),
-    sendEvent: send('Events of the application, in order of `sequence`', Object.keys(LIVE_EVENTS)),
+    sendEvent: send('Events of the application, in order of `sequence`', Object.keys(events)),
   },
   components: {
     securitySchemes: {

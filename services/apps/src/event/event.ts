@@ -1,8 +1,7 @@
-import { create, fromJson, type JsonValue, type MessageInitShape, toJson } from '@bufbuild/protobuf';
-import { LIVE_EVENTS } from '@latchkey/contract/live-events';
+import { create, fromJson, hasOption, type JsonValue, type MessageInitShape, toJson } from '@bufbuild/protobuf';
 import { currentContext } from '@latchkey/kit/log/request-context';
 import { newId, parseId } from '@latchkey/kit/validation/id';
-import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
+import { ApplicationEventSchema, live } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import type { Kysely } from 'kysely';
 import type { ApplicationRow } from '../application/application.store.ts';
 import { type ApplicationRef, parseRef } from '../application/application-ref.ts';
@@ -27,7 +26,7 @@ export type EventSource = Pick<ApplicationRow, 'id' | 'account_id' | 'last_seque
 
 /** The application's next `sequence` for an event for live clients; null for an internal event. */
 export function nextSequence(application: EventSource, event: EventBody): number | null {
-  return Object.hasOwn(LIVE_EVENTS, event.case) ? Number(application.last_sequence) + 1 : null;
+  return hasOption(ApplicationEventSchema.field[event.case], live) ? Number(application.last_sequence) + 1 : null;
 }
 
 /**

@@ -4,8 +4,9 @@
 
 // Applications, their settings, runtime keys, license levels and event log.
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import type { GenExtension, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
+import type { FieldOptions } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file latchkey/apps/v1/event.proto.
@@ -175,4 +176,60 @@ export declare type RuntimeKeyRotated = Message<"latchkey.apps.v1.RuntimeKeyRota
  * Use `create(RuntimeKeyRotatedSchema)` to create a new message.
  */
 export declare const RuntimeKeyRotatedSchema: GenMessage<RuntimeKeyRotated>;
+
+/**
+ * TextRule is the schema of a text in the AsyncAPI document.
+ *
+ * @generated from message latchkey.apps.v1.TextRule
+ */
+export declare type TextRule = Message<"latchkey.apps.v1.TextRule"> & {
+  /**
+   * The only value. Empty means that there are others.
+   *
+   * @generated from field: string const = 1;
+   */
+  const: string;
+
+  /**
+   * Shortest value, in Unicode code points.
+   *
+   * @generated from field: int32 min_length = 2;
+   */
+  minLength: number;
+
+  /**
+   * Longest value, in Unicode code points. Required without `const`.
+   *
+   * @generated from field: int32 max_length = 3;
+   */
+  maxLength: number;
+
+  /**
+   * A value. Required without `const`.
+   *
+   * @generated from field: string example = 4;
+   */
+  example: string;
+};
+
+/**
+ * Describes the message latchkey.apps.v1.TextRule.
+ * Use `create(TextRuleSchema)` to create a new message.
+ */
+export declare const TextRuleSchema: GenMessage<TextRule>;
+
+/**
+ * Summary of an event in the AsyncAPI document. Absent means that live clients do not receive it,
+ * and that it has no sequence.
+ *
+ * @generated from extension: optional string live = 50001;
+ */
+export declare const live: GenExtension<FieldOptions, string>;
+
+/**
+ * Rule of a text of an event for live clients.
+ *
+ * @generated from extension: optional latchkey.apps.v1.TextRule text = 50002;
+ */
+export declare const text: GenExtension<FieldOptions, TextRule>;
 

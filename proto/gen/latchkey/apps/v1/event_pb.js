@@ -4,13 +4,14 @@
 
 // Applications, their settings, runtime keys, license levels and event log.
 
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import { extDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file latchkey/apps/v1/event.proto.
  */
 export const file_latchkey_apps_v1_event = /*@__PURE__*/
-  fileDesc("ChxsYXRjaGtleS9hcHBzL3YxL2V2ZW50LnByb3RvEhBsYXRjaGtleS5hcHBzLnYxItACChBBcHBsaWNhdGlvbkV2ZW50EjUKBnBhdXNlZBgBIAEoCzIjLmxhdGNoa2V5LmFwcHMudjEuQXBwbGljYXRpb25QYXVzZWRIABI3CgdyZXN1bWVkGAIgASgLMiQubGF0Y2hrZXkuYXBwcy52MS5BcHBsaWNhdGlvblJlc3VtZWRIABJGCg92ZXJzaW9uX2NoYW5nZWQYAyABKAsyKy5sYXRjaGtleS5hcHBzLnYxLkFwcGxpY2F0aW9uVmVyc2lvbkNoYW5nZWRIABI3CgdkZWxldGVkGAQgASgLMiQubGF0Y2hrZXkuYXBwcy52MS5BcHBsaWNhdGlvbkRlbGV0ZWRIABJCChNydW50aW1lX2tleV9yb3RhdGVkGAUgASgLMiMubGF0Y2hrZXkuYXBwcy52MS5SdW50aW1lS2V5Um90YXRlZEgAQgcKBWV2ZW50IiMKEUFwcGxpY2F0aW9uUGF1c2VkEg4KBnN0YXR1cxgBIAEoCSIkChJBcHBsaWNhdGlvblJlc3VtZWQSDgoGc3RhdHVzGAEgASgJIkYKGUFwcGxpY2F0aW9uVmVyc2lvbkNoYW5nZWQSDwoHdmVyc2lvbhgBIAEoCRIYChBwcmV2aW91c192ZXJzaW9uGAIgASgJIhQKEkFwcGxpY2F0aW9uRGVsZXRlZCIhChFSdW50aW1lS2V5Um90YXRlZBIMCgR0eXBlGAEgASgJYgZwcm90bzM");
+  fileDesc("ChxsYXRjaGtleS9hcHBzL3YxL2V2ZW50LnByb3RvEhBsYXRjaGtleS5hcHBzLnYxIpEEChBBcHBsaWNhdGlvbkV2ZW50ElYKBnBhdXNlZBgBIAEoCzIjLmxhdGNoa2V5LmFwcHMudjEuQXBwbGljYXRpb25QYXVzZWRCH4q1GBtUaGUgYXBwbGljYXRpb24gd2FzIHBhdXNlZC5IABJdCgdyZXN1bWVkGAIgASgLMiQubGF0Y2hrZXkuYXBwcy52MS5BcHBsaWNhdGlvblJlc3VtZWRCJIq1GCBUaGUgYXBwbGljYXRpb24gaXMgb25saW5lIGFnYWluLkgAEnAKD3ZlcnNpb25fY2hhbmdlZBgDIAEoCzIrLmxhdGNoa2V5LmFwcHMudjEuQXBwbGljYXRpb25WZXJzaW9uQ2hhbmdlZEIoirUYJFRoZSBhcHBsaWNhdGlvbiBoYXMgYW5vdGhlciB2ZXJzaW9uLkgAEoYBCgdkZWxldGVkGAQgASgLMiQubGF0Y2hrZXkuYXBwcy52MS5BcHBsaWNhdGlvbkRlbGV0ZWRCTYq1GElUaGUgYXBwbGljYXRpb24gd2FzIGRlbGV0ZWQuIFRoZSBjb25uZWN0aW9uIGlzIGNsb3NlZCB3aXRoIDQxMDIgYWZ0ZXIgaXQuSAASQgoTcnVudGltZV9rZXlfcm90YXRlZBgFIAEoCzIjLmxhdGNoa2V5LmFwcHMudjEuUnVudGltZUtleVJvdGF0ZWRIAEIHCgVldmVudCIxChFBcHBsaWNhdGlvblBhdXNlZBIcCgZzdGF0dXMYASABKAlCDJK1GAgKBnBhdXNlZCIyChJBcHBsaWNhdGlvblJlc3VtZWQSHAoGc3RhdHVzGAEgASgJQgyStRgICgZvbmxpbmUiZAoZQXBwbGljYXRpb25WZXJzaW9uQ2hhbmdlZBIeCgd2ZXJzaW9uGAEgASgJQg2StRgJEAEYQCIDMS4xEicKEHByZXZpb3VzX3ZlcnNpb24YAiABKAlCDZK1GAkQARhAIgMxLjAiFAoSQXBwbGljYXRpb25EZWxldGVkIiEKEVJ1bnRpbWVLZXlSb3RhdGVkEgwKBHR5cGUYASABKAkiUgoIVGV4dFJ1bGUSDQoFY29uc3QYASABKAkSEgoKbWluX2xlbmd0aBgCIAEoBRISCgptYXhfbGVuZ3RoGAMgASgFEg8KB2V4YW1wbGUYBCABKAk6NgoEbGl2ZRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0YYDIAEoCVIEbGl2ZYgBATpSCgR0ZXh0Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjShgMgASgLMhoubGF0Y2hrZXkuYXBwcy52MS5UZXh0UnVsZVIEdGV4dIgBAWIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
  * Describes the message latchkey.apps.v1.ApplicationEvent.
@@ -53,4 +54,28 @@ export const ApplicationDeletedSchema = /*@__PURE__*/
  */
 export const RuntimeKeyRotatedSchema = /*@__PURE__*/
   messageDesc(file_latchkey_apps_v1_event, 5);
+
+/**
+ * Describes the message latchkey.apps.v1.TextRule.
+ * Use `create(TextRuleSchema)` to create a new message.
+ */
+export const TextRuleSchema = /*@__PURE__*/
+  messageDesc(file_latchkey_apps_v1_event, 6);
+
+/**
+ * Summary of an event in the AsyncAPI document. Absent means that live clients do not receive it,
+ * and that it has no sequence.
+ *
+ * @generated from extension: optional string live = 50001;
+ */
+export const live = /*@__PURE__*/
+  extDesc(file_latchkey_apps_v1_event, 0);
+
+/**
+ * Rule of a text of an event for live clients.
+ *
+ * @generated from extension: optional latchkey.apps.v1.TextRule text = 50002;
+ */
+export const text = /*@__PURE__*/
+  extDesc(file_latchkey_apps_v1_event, 1);
 
