@@ -1,3 +1,5 @@
+import { type Length, VERSION } from './lengths.ts';
+
 interface Flag {
   /** Field of `ApplicationSettings` in the protocol. */
   readonly field: string;
@@ -34,10 +36,48 @@ export type FlagName = keyof typeof APPLICATION_FLAGS;
 
 export const FLAG_NAMES = Object.keys(APPLICATION_FLAGS) as readonly FlagName[];
 
-/** A record with a value for each flag. */
-export function mapFlags<T>(toValue: (flag: (typeof APPLICATION_FLAGS)[FlagName], name: FlagName) => T): Record<FlagName, T> {
-  const entries = FLAG_NAMES.map((name) => [name, toValue(APPLICATION_FLAGS[name], name)]);
-  return Object.fromEntries(entries) as Record<FlagName, T>;
+interface Text {
+  /** Field of `ApplicationSettings` in the protocol. */
+  readonly field: string;
+  /** Bounds after trimming. Control characters are rejected. */
+  readonly length: Length;
+  /** Value of new applications. */
+  readonly initial: string;
+  readonly example: string;
+  /** True if live clients are notified of a new value. */
+  readonly isLive: boolean;
+  /** Meaning in declarations of the command line. */
+  readonly meaning: string;
+  /** Texts of the dashboard. The title also names the setting in the command line. */
+  readonly title: string;
+  readonly hint: string;
+}
+
+/** The settings of applications that are texts, by their names in the REST interface. */
+export const APPLICATION_TEXTS = {
+  version: {
+    field: 'version',
+    length: VERSION,
+    initial: '1.0',
+    example: '1.4.2',
+    isLive: true,
+    meaning: 'Version that live clients are notified of. Put it in quotes: 1.10 is a number.',
+    title: 'Version',
+    hint: 'Connected clients hear of a new version immediately.',
+  },
+} as const satisfies Readonly<Record<string, Text>>;
+
+export type TextName = keyof typeof APPLICATION_TEXTS;
+
+export const TEXT_NAMES = Object.keys(APPLICATION_TEXTS) as readonly TextName[];
+
+/** A record with a value for each of the settings. */
+export function mapSettings<Name extends string, Setting, T>(
+  settings: Readonly<Record<Name, Setting>>,
+  toValue: (setting: Setting, name: Name) => T,
+): Record<Name, T> {
+  const entries = Object.entries<Setting>(settings).map(([name, setting]) => [name, toValue(setting, name as Name)]);
+  return Object.fromEntries(entries) as Record<Name, T>;
 }
 
 export const STATUSES = ['online', 'paused'] as const;

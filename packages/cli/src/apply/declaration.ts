@@ -1,19 +1,19 @@
 import { basename } from 'node:path';
-import { FLAG_NAMES, mapFlags, STATUSES } from '@latchkey/contract/application-settings';
-import { FILE_NAME, FILE_NAME_LENGTH_MAX, FILE_NAME_RULE } from '@latchkey/contract/file-name';
 import {
-  APPLICATION_NAME,
-  describeLength,
-  type Length,
-  LICENSE_LEVEL,
-  LICENSE_LEVELS_MAX,
-  VERSION,
-} from '@latchkey/contract/lengths';
+  APPLICATION_FLAGS,
+  APPLICATION_TEXTS,
+  FLAG_NAMES,
+  mapSettings,
+  STATUSES,
+  TEXT_NAMES,
+} from '@latchkey/contract/application-settings';
+import { FILE_NAME, FILE_NAME_LENGTH_MAX, FILE_NAME_RULE } from '@latchkey/contract/file-name';
+import { APPLICATION_NAME, describeLength, type Length, LICENSE_LEVEL, LICENSE_LEVELS_MAX } from '@latchkey/contract/lengths';
 import { CHANNEL, CHANNEL_RULE, isSemver, SEMVER_RULE } from '@latchkey/contract/release';
 import { z } from 'zod';
 
 /** Names of settings, in the order in which they are shown and exported. */
-export const SETTING_NAMES = ['version', 'status', ...FLAG_NAMES] as const;
+export const SETTING_NAMES = [...TEXT_NAMES, 'status', ...FLAG_NAMES] as const;
 
 // Length checks of zod also run on objects with a `length`, and throw. Refinements do not.
 /** Text of this many code points that the server stores unchanged. */
@@ -41,9 +41,9 @@ const fileName = z
 const licenseLevel = textOf(LICENSE_LEVEL, 'License level.');
 
 const settings = z.strictObject({
-  version: textOf(VERSION, 'Version that live clients are notified of. Put it in quotes: 1.10 is a number.').optional(),
+  ...mapSettings(APPLICATION_TEXTS, ({ length, meaning }) => textOf(length, meaning).optional()),
   status: z.enum(STATUSES).optional(),
-  ...mapFlags(({ meaning }) =>
+  ...mapSettings(APPLICATION_FLAGS, ({ meaning }) =>
     z
       .boolean()
       .optional()

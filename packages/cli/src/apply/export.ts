@@ -1,3 +1,4 @@
+import { TEXT_NAMES } from '@latchkey/contract/application-settings';
 import { Document, Scalar } from 'yaml';
 import { printable, printableLines } from '../output/text.ts';
 import { SETTING_NAMES } from './declaration.ts';
@@ -6,7 +7,9 @@ import type { CurrentApplication } from './state.ts';
 const HEADER = ` yaml-language-server: $schema=latchkey.schema.json
  Written by "latchkey export". To upload a file, replace its sha256 by the path of a local file.`;
 
-/** A version without quotes may become a number when it is edited. */
+const TEXTS: ReadonlySet<string> = new Set(TEXT_NAMES);
+
+/** A text without quotes may become a number when it is edited. */
 const quoted = (value: unknown) => Object.assign(new Scalar(value), { type: Scalar.QUOTE_DOUBLE });
 
 /** Within quotes, the escapes of {@link printableLines} are those of YAML. */
@@ -20,9 +23,7 @@ export function formatDeclaration(applications: readonly CurrentApplication[]): 
   const declared = applications.map(({ id, name, settings, levels, files }) => ({
     name,
     ...(!isUnique(name) && { id }),
-    settings: Object.fromEntries(
-      SETTING_NAMES.map((setting) => [setting, setting === 'version' ? quoted(settings.version) : settings[setting]]),
-    ),
+    settings: Object.fromEntries(SETTING_NAMES.map((name) => [name, TEXTS.has(name) ? quoted(settings[name]) : settings[name]])),
     // The interface accepts no empty list.
     ...(levels.length > 0 && { levels }),
     files: files.map(({ name, sha256 }) => ({ name, sha256 })).sort((a, b) => (a.name < b.name ? -1 : 1)),

@@ -1,4 +1,4 @@
-import { mapFlags } from '@latchkey/contract/application-settings';
+import { APPLICATION_FLAGS, APPLICATION_TEXTS, mapSettings } from '@latchkey/contract/application-settings';
 import { SETTING_NAMES, type SettingName } from './declaration.ts';
 import { type ChannelChange, planChannels } from './plan-channels.ts';
 import { type FileChange, planFiles } from './plan-files.ts';
@@ -36,9 +36,9 @@ export class PlanError extends Error {
 
 /** Settings of a new application; others need a change. */
 export const NEW_SETTINGS = {
-  version: '1.0',
+  ...mapSettings(APPLICATION_TEXTS, ({ initial }) => initial),
   status: 'online',
-  ...mapFlags(() => false),
+  ...mapSettings(APPLICATION_FLAGS, () => false),
 } as const;
 
 /** Files that are not declared at all stay as they are. */

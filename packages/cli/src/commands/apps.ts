@@ -1,6 +1,12 @@
 import type { Application, ApplicationListItem, Latchkey } from '@latchkey/client';
-import { APPLICATION_FLAGS, FLAG_NAMES } from '@latchkey/contract/application-settings';
-import { APPLICATION_NAME, describeLength, VERSION } from '@latchkey/contract/lengths';
+import {
+  APPLICATION_FLAGS,
+  APPLICATION_TEXTS,
+  FLAG_NAMES,
+  TEXT_NAMES,
+  type TextName,
+} from '@latchkey/contract/application-settings';
+import { APPLICATION_NAME, describeLength } from '@latchkey/contract/lengths';
 import { Command, Option } from 'commander';
 import type { Named } from '../lookup/find.ts';
 import { findApplication, resolveApplication } from '../lookup/resolve.ts';
@@ -26,7 +32,7 @@ export function appsCommand(io: Io): Command {
   addReads(apps, io);
   addCreateAndDelete(apps, io);
   addStatus(apps, io);
-  addVersion(apps, io);
+  for (const name of TEXT_NAMES) addText(apps, io, name);
   addFlags(apps, io);
   return apps;
 }
@@ -104,7 +110,7 @@ async function showApp(context: Context, app: string, showKeys = false): Promise
     ['Name', name],
     ['Id', id],
     ['Status', settings.status],
-    ['Version', settings.version],
+    ...TEXT_NAMES.map((name) => [APPLICATION_TEXTS[name].title, settings[name]]),
     ['Flags', flags.join(', ') || 'none'],
     ['Levels', levels.join(', ') || 'none'],
     ['Files', files.totalFiles === 0 ? 'none' : `${files.totalFiles}, last uploaded ${formatTime(files.lastUploadedAt)}`],
@@ -188,28 +194,31 @@ function addStatus(apps: Command, io: Io): void {
   }
 }
 
-function addVersion(apps: Command, io: Io): void {
+/** A command that prints a text or sets it. It has the name of the field in the protocol. */
+function addText(apps: Command, io: Io, setting: TextName): void {
+  const { field, title, length, example, isLive } = APPLICATION_TEXTS[setting];
+  const [verb, noun] = [toOption(field).slice(2), title.toLowerCase()];
   const command = apps
-    .command('version')
-    .description('Print the version of an application, or set it; its live clients are notified')
+    .command(verb)
+    .description(`Print the ${noun} of an application, or set it${isLive ? '; its live clients are notified' : ''}`)
     .argument(...APP)
-    .argument('[version]', describeLength(VERSION))
+    .argument(`[${verb}]`, describeLength(length))
     .action(
-      withContext(io, async (context, app: string, version: string | undefined) => {
+      withContext(io, async (context, app: string, value: string | undefined) => {
         const client = await context.client();
         const { id, name } = await resolveApplication(client, app);
-        if (version === undefined) {
-          const { version: current } = await client.applications.settings(id);
-          context.print({ id, version: current }, current);
+        if (value === undefined) {
+          const { [setting]: current } = await client.applications.settings(id);
+          context.print({ id, [setting]: current }, current);
         } else {
-          await client.applications.update(id, { version });
-          context.print({ id, version }, `Set the version of ${name} to ${version}.`);
+          await client.applications.update(id, { [setting]: value });
+          context.print({ id, [setting]: value }, `Set the ${noun} of ${name} to ${value}.`);
         }
       }),
     );
   examples(command, [
-    ['latchkey apps version "Difference Engine"', 'Print the version'],
-    ['latchkey apps version "Difference Engine" 1.4.2', 'Set it'],
+    [`latchkey apps ${verb} "Difference Engine"`, `Print the ${noun}`],
+    [`latchkey apps ${verb} "Difference Engine" ${example}`, 'Set it'],
   ]);
 }
 

@@ -124,7 +124,7 @@ export interface paths {
         head?: never;
         /**
          * Set one setting of an application
-         * @description `value` is a boolean for the three Requires fields, text of 1 to 64 characters for `version`, and `online` or `paused` for `status`. Live clients are notified of a new `version` and a new `status`. Setting the current value changes and notifies nothing.
+         * @description `value` is a boolean for the Requires fields, text of 1 to 64 characters for `version`, and `online` or `paused` for `status`. Live clients are notified of a new `version` and a new `status`. Setting the current value changes and notifies nothing.
          *
          *     Needs the scope `applications:update`, or a dashboard session.
          */

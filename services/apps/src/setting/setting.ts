@@ -1,6 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { Acting } from '@latchkey/audit/actor';
-import { describeLength, VERSION } from '@latchkey/contract/lengths';
+import { APPLICATION_TEXTS } from '@latchkey/contract/application-settings';
+import { describeLength, type Length } from '@latchkey/contract/lengths';
 import { isExpected } from '@latchkey/kit/validation/etag';
 import { hasLength } from '@latchkey/kit/validation/text';
 import {
@@ -34,10 +35,13 @@ const boolean: Setting = {
 
 const CONTROL_CHARACTER = /\p{Cc}/u;
 
-function parseVersion(value: Value): string | undefined {
-  const version = typeof value === 'string' ? value.trim() : '';
-  return hasLength(version, VERSION.min, VERSION.max) && !CONTROL_CHARACTER.test(version) ? version : undefined;
-}
+const text = ({ min, max }: Length): Setting => ({
+  parse: (value) => {
+    const trimmed = typeof value === 'string' ? value.trim() : '';
+    return hasLength(trimmed, min, max) && !CONTROL_CHARACTER.test(trimmed) ? trimmed : undefined;
+  },
+  rule: `must be ${describeLength({ min, max })} without control characters for this field`,
+});
 
 /** Every setting by its column, which is also the name of its field in the protocol. */
 const SETTINGS: Readonly<Record<keyof SettingsRow, Setting>> = {
@@ -45,8 +49,7 @@ const SETTINGS: Readonly<Record<keyof SettingsRow, Setting>> = {
   user_requires_client_id: boolean,
   user_requires_license: boolean,
   version: {
-    parse: parseVersion,
-    rule: `must be ${describeLength(VERSION)} without control characters for this field`,
+    ...text(APPLICATION_TEXTS.version.length),
     event: (version, previousVersion) => ({ case: 'versionChanged', value: { version, previousVersion } }),
   },
   status: {

@@ -1,5 +1,12 @@
-import { FLAG_NAMES, mapFlags, STATUSES } from '@latchkey/contract/application-settings';
-import { describeLength, VERSION } from '@latchkey/contract/lengths';
+import {
+  APPLICATION_FLAGS,
+  APPLICATION_TEXTS,
+  FLAG_NAMES,
+  mapSettings,
+  STATUSES,
+  TEXT_NAMES,
+} from '@latchkey/contract/application-settings';
+import { describeLength } from '@latchkey/contract/lengths';
 import {
   ApplicationService,
   type ApplicationSettings,
@@ -14,8 +21,8 @@ export const SETTINGS_URL = '/api/v1/panel/get-application-settings';
 
 /** Each setting by its name in this interface: its field of the protocol, and its schema. */
 const SETTINGS = {
-  ...mapFlags(({ field }) => ({ field, schema: z.boolean() })),
-  version: { field: 'version', schema: z.string().meta({ examples: ['1.0'] }) },
+  ...mapSettings(APPLICATION_FLAGS, ({ field }) => ({ field, schema: z.boolean() })),
+  ...mapSettings(APPLICATION_TEXTS, ({ field, initial }) => ({ field, schema: z.string().meta({ examples: [initial] }) })),
   status: { field: 'status', schema: z.enum(STATUSES) },
 } as const satisfies Readonly<Record<string, { field: keyof typeof ApplicationSettingsSchema.field; schema: z.ZodType }>>;
 
@@ -28,12 +35,17 @@ const settings = z
 /** Each value by its field. The service rejects others with a separate error. */
 const documentedChange = z.discriminatedUnion('field', [
   z.strictObject({ field: z.enum(FLAG_NAMES), value: z.boolean() }),
-  z.strictObject({
-    field: z.literal('version'),
-    value: trimmedText(VERSION, `${describeLength(VERSION)} without control characters.`),
+  ...TEXT_NAMES.map((name) => {
+    const { length } = APPLICATION_TEXTS[name];
+    return z.strictObject({
+      field: z.literal(name),
+      value: trimmedText(length, `${describeLength(length)} without control characters.`),
+    });
   }),
   z.strictObject({ field: z.literal('status'), value: z.enum(STATUSES) }),
 ]);
+
+const TEXTS = TEXT_NAMES.map((name) => `text of ${describeLength(APPLICATION_TEXTS[name].length)} for \`${name}\``);
 
 const fieldNameOf = (name: keyof typeof SETTINGS) => ApplicationSettingsSchema.field[SETTINGS[name].field].name;
 
@@ -68,7 +80,7 @@ export function applicationSettingRoutes({ clients: { applications } }: RouteCon
       application: 'query',
       summary: 'Set one setting of an application',
       description: [
-        `\`value\` is a boolean for the three Requires fields, text of ${describeLength(VERSION)} for \`version\`, and \`online\` or \`paused\` for \`status\`.`,
+        `\`value\` is a boolean for the Requires fields, ${TEXTS.join(', ')}, and \`online\` or \`paused\` for \`status\`.`,
         'Live clients are notified of a new `version` and a new `status`. Setting the current value changes and notifies nothing.',
       ].join(' '),
       headers: ifMatchHeaders,

@@ -1,6 +1,13 @@
 import type { ApplicationSettings } from '@latchkey/client';
-import { APPLICATION_FLAGS, FLAG_NAMES, type FlagName } from '@latchkey/contract/application-settings';
-import { describeLength, VERSION } from '@latchkey/contract/lengths';
+import {
+  APPLICATION_FLAGS,
+  APPLICATION_TEXTS,
+  FLAG_NAMES,
+  type FlagName,
+  TEXT_NAMES,
+  type TextName,
+} from '@latchkey/contract/application-settings';
+import { describeLength } from '@latchkey/contract/lengths';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Button } from '../../components/button.tsx';
@@ -24,7 +31,9 @@ export function Settings({ applicationId, settings }: SettingsProps) {
   return (
     <Section title="Settings">
       <div className={styles.rows}>
-        <Version applicationId={applicationId} version={settings.version} />
+        {TEXT_NAMES.map((field) => (
+          <Text key={field} applicationId={applicationId} field={field} value={settings[field]} />
+        ))}
         {FLAG_NAMES.map((field) => (
           <Flag key={field} applicationId={applicationId} field={field} value={settings[field]} />
         ))}
@@ -59,46 +68,50 @@ function Flag({ applicationId, field, value }: FlagProps) {
   return <SwitchRow title={title} hint={hint} checked={wanted} onChange={set} />;
 }
 
-function Version({ applicationId, version }: { readonly applicationId: string; readonly version: string }) {
+interface TextProps {
+  readonly applicationId: string;
+  readonly field: TextName;
+  readonly value: string;
+}
+
+function Text(props: TextProps) {
   const [isEditing, setEditing] = useState(false);
+  const { title, hint } = APPLICATION_TEXTS[props.field];
+  const edit = `Edit ${title.toLowerCase()}`;
   return (
     <div className={styles.row}>
       <div className={styles.text}>
-        <p className={styles.name}>Version</p>
-        <p className={styles.hint}>Connected clients hear of a new version immediately.</p>
+        <p className={styles.name}>{title}</p>
+        <p className={styles.hint}>{hint}</p>
       </div>
       <div className={styles.version}>
-        <code dir="auto">{version}</code>
-        <Button small icon="edit" aria-label="Edit version" onClick={() => setEditing(true)}>
+        <code dir="auto">{props.value}</code>
+        <Button small icon="edit" aria-label={edit} onClick={() => setEditing(true)}>
           Edit
         </Button>
       </div>
-      <Dialog open={isEditing} onClose={() => setEditing(false)} title="Edit version">
-        <VersionForm applicationId={applicationId} version={version} onClose={() => setEditing(false)} />
+      <Dialog open={isEditing} onClose={() => setEditing(false)} title={edit}>
+        <TextForm {...props} onClose={() => setEditing(false)} />
       </Dialog>
     </div>
   );
 }
 
-interface VersionFormProps {
-  readonly applicationId: string;
-  readonly version: string;
-  readonly onClose: () => void;
-}
-
-function VersionForm({ applicationId, version, onClose }: VersionFormProps) {
+function TextForm({ applicationId, field, value, onClose }: TextProps & { readonly onClose: () => void }) {
+  const { title, length, example, isLive } = APPLICATION_TEXTS[field];
+  const noun = title.toLowerCase();
   const change = useChange(applicationId);
-  const [seen, setSeen] = useState(version);
-  const isConflict = isChangedMeanwhile(change.error) && version !== seen;
+  const [seen, setSeen] = useState(value);
+  const isConflict = isChangedMeanwhile(change.error) && value !== seen;
   const submit = (values: FormData) => {
     // The notice shows the newer one: who saves then wants to replace that.
-    const replaced = isConflict ? version : seen;
+    const replaced = isConflict ? value : seen;
     setSeen(replaced);
     change.mutate(
-      { field: 'version', seen: replaced, value: String(values.get('value')).trim() },
+      { field, seen: replaced, value: String(values.get('value')).trim() },
       {
         onSuccess: () => {
-          toast.success('Version changed');
+          toast.success(`${title} changed`);
           onClose();
         },
       },
@@ -110,23 +123,23 @@ function VersionForm({ applicationId, version, onClose }: VersionFormProps) {
       error={isConflict ? null : change.error}
       actions={
         <>
-          <Button onClick={onClose}>{isConflict ? `Keep ${version}` : 'Cancel'}</Button>
+          <Button onClick={onClose}>{isConflict ? `Keep ${value}` : 'Cancel'}</Button>
           <Button type="submit" variant="primary" pending={change.isPending}>
-            {isConflict ? `Replace ${version}` : 'Save version'}
+            {isConflict ? `Replace ${value}` : `Save ${noun}`}
           </Button>
         </>
       }
     >
       <TextField
         name="value"
-        label="Version"
-        hint={`${describeLength(VERSION)}, such as 1.4.2. Connected clients are notified.`}
-        defaultValue={version}
+        label={title}
+        hint={`${describeLength(length)}, such as ${example}.${isLive ? ' Connected clients are notified.' : ''}`}
+        defaultValue={value}
         required
       />
       {isConflict && (
-        <Notice kind="warning" title="The version was changed meanwhile">
-          It was {seen} when you began, and is {version} now. Keep that one, or replace it with yours.
+        <Notice kind="warning" title={`The ${noun} was changed meanwhile`}>
+          It was {seen} when you began, and is {value} now. Keep that one, or replace it with yours.
         </Notice>
       )}
     </Form>
