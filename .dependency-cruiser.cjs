@@ -56,7 +56,7 @@ module.exports = {
       name: 'contract-stands-alone',
       comment: 'The bundles of the command line and of the dashboard hold it.',
       severity: 'error',
-      from: { path: '^packages/contract/', pathNot: TESTS },
+      from: { path: '^packages/contract/src/', pathNot: TESTS },
       to: { pathNot: '^packages/contract/' },
     },
     {

@@ -86,13 +86,14 @@ As npx latchkey listen, whose --help lists the options.`,
   },
   generate: {
     run: async () =>
+      (await runNode([`${root}packages/contract/scripts/state-rules.ts`])) ||
       (await runTool('buf', ['generate'], { cwd: `${root}proto` })) ||
       (await runNode([clientGenerator])) ||
       runNode([`${root}packages/cli/scripts/generate.ts`]),
     usage: `npm run generate
 
-Generates the code of the protocol, the types of the client from the OpenAPI document, the commands in docs/cli.md and the
-JSON Schema of latchkey.yaml.`,
+Writes the numbers of the contract into the protocol and the documents. Generates the code of the protocol, the types of
+the client from the OpenAPI document, the commands in docs/cli.md and the JSON Schema of latchkey.yaml.`,
   },
   pack: {
     run: pack,

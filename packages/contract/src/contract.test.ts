@@ -1,19 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { FILE_NAME_LENGTH } from './file-name.ts';
-import {
-  APPLICATION_NAME,
-  describeLength,
-  EMAIL_LENGTH_MAX,
-  KEY_NAME,
-  LICENSE_LEVEL,
-  LICENSE_LEVELS_MAX,
-  PASSWORD,
-  USERNAME_LENGTH,
-  VERSION,
-} from './lengths.ts';
-import { AUDIT_PAGE_SIZE, DOWNLOAD_URL_LIFETIME_S, FILES_PAGE_SIZE } from './limits.ts';
+import { findOutdated } from '../scripts/state-rules.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
@@ -41,7 +29,6 @@ it.each([
   ['the size of JSON bodies', /JSON_BODY_KIB_MAX = |(?:must be at most|body is over) 64 KiB|bodyLimit: 6/, 'limits'],
   ['the scopes', /'files:upload'[\s\S]{0,200}'files:delete'/, 'scopes'],
   ['the flags of applications', /applicationUserRequiresClientId/, 'application-settings'],
-  ['the live events', /\.application\.resumed'|'The application is online again/, 'live-events'],
   ['the page size of files', /\bPAGE_SIZE = 10\b|FILES_PAGE_SIZE = /, 'limits'],
   ['the lifetime of download URLs', /\b30 to 3,600\b|(?:max: |max\(|MAX = )3_600\b/, 'limits'],
   ['the size of avatars', /\b3 \* 1_?024 \* 1_?024\b|\bup to 3 MiB\b/, 'limits'],
@@ -51,29 +38,6 @@ it.each([
   expect(places).toEqual([`packages/contract/src/${module}.ts`]);
 });
 
-const seconds = `1 to ${DOWNLOAD_URL_LIFETIME_S.max.toLocaleString('en')}`;
-const levels = `1 to ${LICENSE_LEVELS_MAX.toLocaleString('en')}, each ${describeLength(LICENSE_LEVEL)}`;
-
-it.each([
-  ['apps/v1/application', `The name must have ${describeLength(APPLICATION_NAME)}"`],
-  ['apps/v1/application', `Name, ${APPLICATION_NAME.min} to ${APPLICATION_NAME.max} Unicode`],
-  ['apps/v1/application', `Version for clients, ${describeLength(VERSION)}`],
-  ['apps/v1/application', `License levels must be ${levels}`],
-  ['identity/v1/api_key', `Name, ${KEY_NAME.min} to ${KEY_NAME.max} Unicode`],
-  ['audit/v1/audit', `1 to ${AUDIT_PAGE_SIZE.max}. Zero means ${AUDIT_PAGE_SIZE.default}.`],
-  ['identity/v1/account', `Username, ${USERNAME_LENGTH.min} to ${USERNAME_LENGTH.max} of `],
-  ['identity/v1/account', `"must be ${describeLength(PASSWORD)}"`],
-  ['identity/v1/account', `Password, ${describeLength(PASSWORD)}.`],
-  ['identity/v1/account', `Email address, up to ${EMAIL_LENGTH_MAX} characters.`],
-  ['identity/v1/credential', `New password, ${describeLength(PASSWORD)}.`],
-  ['identity/v1/credential', `New email address, up to ${EMAIL_LENGTH_MAX} characters.`],
-  ['files/v1/file', `${FILE_NAME_LENGTH}: groups of ASCII`],
-  ['files/v1/file', `${seconds}. Zero means ${DOWNLOAD_URL_LIFETIME_S.default}.`],
-  ['files/v1/file', `Zero means ${FILES_PAGE_SIZE}.`],
-])('%s.proto states: %s', (name, text) => {
-  expect(read(`proto/schema/latchkey/${name}.proto`)).toContain(text);
-});
-
-it('the published client, which imports nothing, reads the largest pages of the audit log', () => {
-  expect(read('packages/client/src/resources/audit-log.ts')).toContain(`PAGE_SIZE_MAX = ${AUDIT_PAGE_SIZE.max};`);
+it('files that state rules of the contract have its numbers', () => {
+  expect(findOutdated().map(([file]) => file.pathname)).toEqual([]);
 });
