@@ -10,7 +10,7 @@ const TIMEOUT_MS = 5_000;
 /** @throws {StartError} when the PostgreSQL of DATABASE_URL can't be used; without the password */
 export async function checkPostgres(url: string): Promise<void> {
   try {
-    await checkDatabaseUrl(url);
+    await checkDatabaseUrl(url, TIMEOUT_MS);
   } catch (err) {
     throw unusable('DATABASE_URL', 'PostgreSQL', databaseHosts(url), err);
   }

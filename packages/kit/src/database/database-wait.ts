@@ -6,8 +6,8 @@ import { BoundedClient, isDatabaseUnavailable } from './database.ts';
 /** Longest wait for a database; after it, the first query reports the failure. */
 const WAIT_MS_MAX = 60_000;
 const INTERVAL_MS = 250;
-/** Also for the query: a pooler accepts connections while the server behind it is down. */
-const TIMEOUTS = { connectionTimeoutMillis: 2_000, query_timeout: 2_000 };
+/** Also of the query: a pooler accepts connections while the server behind it is down. */
+const ATTEMPT_MS_MAX = 2_000;
 const END_TIMEOUT_MS = 1_000;
 const TRANSACTION_MODE =
   'DATABASE_URL leads to a pooler that changes the server session between transactions: use its session mode (pool_mode=session)';
@@ -35,8 +35,8 @@ export async function waitForDatabase(
  * Fails unless the database responds, and gives each of two connections a server session: settings
  * and named statements need one.
  */
-export async function checkDatabaseUrl(url: string): Promise<void> {
-  const open = () => new BoundedClient({ connectionString: url, ...TIMEOUTS });
+export async function checkDatabaseUrl(url: string, timeoutMs = ATTEMPT_MS_MAX): Promise<void> {
+  const open = () => new BoundedClient({ connectionString: url, connectionTimeoutMillis: timeoutMs, query_timeout: timeoutMs });
   const [first, second] = [open(), open()] as const;
   const pidOf = async (client: BoundedClient) => (await client.query('select pg_backend_pid() as pid')).rows[0].pid as number;
   try {
