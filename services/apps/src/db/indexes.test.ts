@@ -44,7 +44,7 @@ beforeAll(async () => {
     `insert into daily_usage (application_id, day, events, downloads, uploads, clients_max)
       select id, current_date - i, 1, 1, 1, 1 from application, generate_series(1, 3) i`,
   );
-  await apps.db.query('insert into application_count select gen_random_uuid(), 1 from generate_series(1, $1::int)', [APPLICATIONS]);
+  await apps.db.query(`insert into application_count select gen_random_uuid(), 1 from generate_series(1, ${APPLICATIONS})`);
   await insertDeletions(apps.db, 10);
   const { applications } = await apps.client.listApplications({
     accountId: ref.accountId,
