@@ -3,6 +3,7 @@ import { BoundedClient } from '@latchkey/kit/database/database';
 import { databaseHosts } from '@latchkey/kit/database/database-url';
 import { checkDatabaseUrl } from '@latchkey/kit/database/database-wait';
 import { checkRedisAccess, createRedis } from '@latchkey/kit/redis/redis';
+import { findTlsFault } from '@latchkey/kit/redis/redis-tls';
 import { redisHosts } from '@latchkey/kit/redis/redis-url';
 
 const TIMEOUT_MS = 5_000;
@@ -48,7 +49,9 @@ export async function checkRedis(url: string, setting = 'REDIS_URL'): Promise<vo
     await redis.ping();
     await checkRedisAccess(url, setting);
   } catch (err) {
-    throw unusable(setting, 'Redis', redisHosts(url), reason ?? err);
+    reason ??= err;
+    const fault = await findTlsFault(url, setting, reason);
+    throw unusable(setting, 'Redis', redisHosts(url), fault === undefined ? reason : new Error(fault));
   } finally {
     redis.disconnect();
   }

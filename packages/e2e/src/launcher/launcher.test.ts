@@ -161,4 +161,10 @@ it('says which server can not be used and why, without the password', async () =
   await expect(checkRedis('redis://:hidden@127.0.0.1:1')).rejects.toThrow(hidden('REDIS_URL'));
   const url = Object.assign(new URL((await testRedis()).url), { username: 'stranger', password: 'hidden' });
   await expect(checkRedis(url.href)).rejects.toThrow(/which REDIS_URL names, can't be used: WRONGPASS(?!.*hidden)/);
+  const plain = createServer((socket) => socket.on('data', () => socket.write('-NOAUTH\r\n'))).listen(0, '127.0.0.1');
+  onTestFinished(() => void plain.close());
+  await once(plain, 'listening');
+  const { port } = plain.address() as AddressInfo;
+  const noTls = /which REDIS_URL names, can't be used: the server has no TLS on this port: use one that has(?!.*hidden)/;
+  await expect(checkRedis(`rediss://:hidden@127.0.0.1:${port}`)).rejects.toThrow(noTls);
 });

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { within } from '../concurrency/within.ts';
 import type { Logger } from '../log/logger.ts';
+import { explainTlsFailure } from '../tls/tls-failure.ts';
 import { BoundedClient, isDatabaseUnavailable } from './database.ts';
 
 /** Longest wait for a database; after it, the first query reports the failure. */
@@ -9,6 +10,8 @@ const INTERVAL_MS = 250;
 /** Also of the query: a pooler accepts connections while the server behind it is down. */
 const ATTEMPT_MS_MAX = 2_000;
 const END_TIMEOUT_MS = 1_000;
+const TRUST = 'add sslrootcert=<its PEM file> to DATABASE_URL, or set NODE_EXTRA_CA_CERTS to that file';
+const NO_TLS = 'the server has no TLS: turn it on there (ssl = on), or remove sslmode from DATABASE_URL';
 const TRANSACTION_MODE =
   'DATABASE_URL leads to a pooler that changes the server session between transactions: use its session mode (pool_mode=session)';
 
@@ -46,7 +49,15 @@ export async function checkDatabaseUrl(url: string, timeoutMs = ATTEMPT_MS_MAX):
     // A transaction occupies a session in every mode of a pooler.
     await second.query('begin');
     if ((await pidOf(second)) === pid || (await pidOf(first)) !== pid) throw new Error(TRANSACTION_MODE);
+  } catch (err) {
+    const fault = (err instanceof AggregateError ? err.errors : [err]).map(explainFailure).find(Boolean);
+    throw fault === undefined ? err : new Error(fault, { cause: err });
   } finally {
     await within(END_TIMEOUT_MS, Promise.all([first.end(), second.end()]));
   }
+}
+
+function explainFailure(err: Error): string | undefined {
+  // pg has no code for it.
+  return /does not support SSL/.test(err.message) ? NO_TLS : explainTlsFailure(err, 'DATABASE_URL', TRUST);
 }

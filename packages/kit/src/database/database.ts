@@ -5,6 +5,7 @@ import type { Logger } from '../log/logger.ts';
 import { DEADLINES_MS } from '../rpc/deadlines.ts';
 import { Gauge } from '../telemetry/metrics.ts';
 import { activeTracer, inSpan } from '../telemetry/tracing.ts';
+import { isTlsFailure } from '../tls/tls-failure.ts';
 import { DatabaseServers, IS_READ_ONLY, ReadOnlyServerError } from './database-servers.ts';
 
 export interface Database<T> {
@@ -188,7 +189,8 @@ export function isMissingTable(err: unknown): err is pg.DatabaseError {
 /**
  * True if the database could not respond, rather than rejected a wrong statement: lost or refused
  * connections, shutdown (57P0x), too many connections (53xxx), a time-out (57014, 55P03), a
- * deadlock or a serialisation conflict (40xxx), or a server that accepts no writes (25006).
+ * deadlock or a serialisation conflict (40xxx), a server that accepts no writes (25006), or one
+ * whose certificate is wrong.
  */
 export function isDatabaseUnavailable(err: unknown): boolean {
   if (err instanceof pg.DatabaseError) return /^(08|40|53|57|55P03|25P03|25006)/.test(err.code ?? '');
@@ -196,7 +198,7 @@ export function isDatabaseUnavailable(err: unknown): boolean {
   if (err instanceof ReadOnlyServerError) return true;
   if (!(err instanceof Error)) return false;
   const code = (err as NodeJS.ErrnoException).code ?? '';
-  return isReadTimeout(err) || NETWORK_ERRORS.has(code) || CONNECTION_MESSAGES.test(err.message);
+  return isReadTimeout(err) || isTlsFailure(err) || NETWORK_ERRORS.has(code) || CONNECTION_MESSAGES.test(err.message);
 }
 
 /** `read_only_sql_transaction` */

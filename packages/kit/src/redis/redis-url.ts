@@ -61,6 +61,14 @@ const withoutEmpty = (texts: Readonly<Record<string, string>>) =>
 /** Hosts and ports of a Redis URL, for messages: without user and password. */
 export const redisHosts = (text: string): string => (SENTINEL.exec(text) ?? CLUSTER.exec(text))?.[3] ?? new URL(text).host;
 
+/** The servers that a Redis URL names, and whether it uses TLS for them. */
+export function namedServers(text: string) {
+  const { sentinels, sentinelTLS } = parseRedisUrl(text) ?? {};
+  const servers = sentinels ?? parseClusterUrl(text)?.nodes ?? parseHosts(new URL(text).host, REDIS_PORT);
+  const hasTls = sentinels ? sentinelTLS !== undefined : text.startsWith('rediss');
+  return servers.map(({ host = '', port }) => ({ host, port: Number(port), hasTls }));
+}
+
 function isClusterUrl(text: string): boolean {
   try {
     return parseClusterUrl(text) !== undefined;

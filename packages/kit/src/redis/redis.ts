@@ -1,6 +1,7 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import type { Logger } from '../log/logger.ts';
 import { Gauge } from '../telemetry/metrics.ts';
+import { findTlsFault } from './redis-tls.ts';
 import { parseClusterUrl, parseRedisUrl, redisHosts } from './redis-url.ts';
 
 export { Redis } from 'ioredis';
@@ -176,8 +177,9 @@ const UNUSABLE: Readonly<Record<string, string>> = {
 };
 
 /**
- * Checks a Redis URL at start: throws where Redis rejects the user or the password, and for a node
- * that can't be used so. A Redis that is down passes: the service runs without it until it returns.
+ * Checks a Redis URL at start: throws where Redis rejects the user or the password, for a node that
+ * can't be used so, and where TLS is wrong. A Redis that is down passes: the service runs without
+ * it until it returns.
  */
 export async function checkRedisAccess(url: string, setting = 'REDIS_URL'): Promise<void> {
   const redis = createRedis(url, {
@@ -191,7 +193,10 @@ export async function checkRedisAccess(url: string, setting = 'REDIS_URL'): Prom
     enableReadyCheck: false,
   });
   let rejection: string | undefined;
-  const onError = ({ message }: Error) => {
+  let failure: Error | undefined;
+  const onError = (err: Error) => {
+    const { message } = err;
+    failure ??= err;
     if (REJECTION.test(message))
       rejection ??= `redis rejects the user or the password of ${setting}, at ${redisHosts(url)}: ${message}`;
   };
@@ -209,4 +214,6 @@ export async function checkRedisAccess(url: string, setting = 'REDIS_URL'): Prom
   await check().catch(onError);
   redis.disconnect();
   if (rejection !== undefined) throw new Error(rejection);
+  const fault = failure && (await findTlsFault(url, setting, failure));
+  if (fault) throw new Error(`${setting}, at ${redisHosts(url)}, can't be used: ${fault}`);
 }

@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { type webcrypto, X509Certificate } from 'node:crypto';
 import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { isIP } from 'node:net';
 import { join } from 'node:path';
 import * as x509 from '@peculiar/x509';
 
@@ -17,10 +18,15 @@ export interface TestAuthority {
   /** Its own certificate, in PEM. */
   readonly ca: string;
   /**
-   * A certificate for `localhost` and 127.0.0.1, and its key. Valid for an hour both ways, for
+   * A certificate and its key. It is for `localhost` and 127.0.0.1, valid for an hour both ways, for
    * servers and clients, unless set; purposes are object identifiers.
    */
-  issue(options?: { endsInMs?: number; beginsInMs?: number; purposes?: readonly string[] }): Promise<TestCertificate>;
+  issue(options?: {
+    hosts?: readonly string[];
+    endsInMs?: number;
+    beginsInMs?: number;
+    purposes?: readonly string[];
+  }): Promise<TestCertificate>;
   /** An authority that this one has signed. */
   issueAuthority(): Promise<TestAuthority>;
 }
@@ -46,15 +52,17 @@ function authority(certificate: x509.X509Certificate, keys: webcrypto.CryptoKeyP
   const issuer = { issuer: certificate.subject, signingKey: keys.privateKey };
   return {
     ca: pemOf(certificate),
-    async issue({ endsInMs = HOUR_MS, beginsInMs = -HOUR_MS, purposes = [SERVER_PURPOSE, CLIENT_PURPOSE] } = {}) {
+    async issue({
+      hosts = ['localhost', '127.0.0.1'],
+      endsInMs = HOUR_MS,
+      beginsInMs = -HOUR_MS,
+      purposes = [SERVER_PURPOSE, CLIENT_PURPOSE],
+    } = {}) {
       const own = await generateKeys();
       const extensions = [
         new x509.BasicConstraintsExtension(false, undefined, true),
         new x509.ExtendedKeyUsageExtension([...purposes]),
-        new x509.SubjectAlternativeNameExtension([
-          { type: 'dns', value: 'localhost' },
-          { type: 'ip', value: '127.0.0.1' },
-        ]),
+        new x509.SubjectAlternativeNameExtension(hosts.map((value) => ({ type: isIP(value) ? 'ip' : 'dns', value }))),
         await x509.AuthorityKeyIdentifierExtension.create(keys.publicKey),
       ];
       const life = { notBefore: new Date(Date.now() + beginsInMs), notAfter: new Date(Date.now() + endsInMs) };

@@ -1,0 +1,57 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { ReplyError } from 'ioredis';
+import { explainTlsFailure } from '../tls/tls-failure.ts';
+import { namedServers } from './redis-url.ts';
+
+const PROBE_MS_MAX = 2_000;
+const TRUST = 'set NODE_EXTRA_CA_CERTS to its PEM file';
+
+/**
+ * The reason why a Redis that failed can't be used with TLS, or without it, and what to do;
+ * undefined for other reasons. The servers of the URL are asked without its password.
+ *
+ * @param setting name of the setting that holds the URL
+ * @param failure first error of the connection
+ */
+export async function findTlsFault(url: string, setting: string, failure: unknown): Promise<string | undefined> {
+  if (failure instanceof ReplyError) return undefined;
+  const servers = namedServers(url);
+  const faults = await Promise.all(servers.map(({ hasTls, ...address }) => (hasTls ? findFault : findTls)(address, setting)));
+  return faults.find((fault) => fault !== undefined) ?? explainTlsFailure(failure, setting, TRUST);
+}
+
+interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** The error of a Sentinel, or where Redis wants a client certificate, is that the connection closed. */
+async function findFault(address: Address, setting: string): Promise<string | undefined> {
+  if (isReply(await ping(connect(address)))) {
+    return `the server has no TLS on this port: use one that has, or start ${setting} with redis instead of rediss`;
+  }
+  return explainTlsFailure(await ping(connectTls(address)), setting, TRUST);
+}
+
+async function findTls(address: Address, setting: string): Promise<string | undefined> {
+  if (!isReply(await ping(connectTls({ ...address, rejectUnauthorized: false })))) return undefined;
+  return `the server has TLS on this port: start ${setting} with rediss instead of redis`;
+}
+
+const isReply = (reply: unknown) => /^[+-]/.test(`${reply}`);
+
+/** The first bytes of the response to a ping, or the error. Closes the connection. */
+async function ping(socket: Socket): Promise<unknown> {
+  socket.on('error', () => undefined);
+  socket.write('PING\r\n');
+  try {
+    const [reply] = await once(socket, 'data', { signal: AbortSignal.timeout(PROBE_MS_MAX) });
+    return reply;
+  } catch (err) {
+    return err;
+  } finally {
+    socket.destroy();
+  }
+}
