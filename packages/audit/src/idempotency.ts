@@ -42,6 +42,8 @@ interface IdempotentCall extends CallIdentity {
   readonly onReplay: () => void;
   /** Only the first transaction of a call is kept. */
   isTaken: boolean;
+  /** True where no earlier result was found when the call began: its transaction need not look. */
+  isLookedUp: boolean;
 }
 
 const calls = new AsyncLocalStorage<IdempotentCall>();
@@ -58,7 +60,7 @@ export function takeCall(): IdempotentCall | undefined {
 export function resumeCall<T>(call: CallIdentity | undefined, sealingKey: KeyObject, run: () => T): T {
   if (!call) return run();
   const { id, fingerprint } = call;
-  const options = { credential: null, keptMs: DAY_MS, sealingKey, onReplay: () => undefined, isTaken: false };
+  const options = { credential: null, keptMs: DAY_MS, sealingKey, onReplay: () => undefined, isTaken: false, isLookedUp: true };
   return calls.run({ id, fingerprint, ...options }, run);
 }
 
@@ -115,6 +117,7 @@ export function withIdempotency({ service, impl }: RpcRoute, options: Idempotenc
         sealingKey,
         onReplay: () => context.responseHeader.set(REPLAYED_HEADER, 'true'),
         isTaken: false,
+        isLookedUp: false,
       };
       return calls.run(call, () => handler.call(impl, input, context));
     };
@@ -178,7 +181,7 @@ export async function runKept<T>(
   onKept: (proof: { readonly id: Buffer; readonly xid: string }) => void,
 ): Promise<T> {
   const { id, fingerprint, credential, keptMs, sealingKey } = call;
-  const kept = await findKept<T>(tx, call);
+  const kept = call.isLookedUp ? undefined : await findKept<T>(tx, call);
   if (kept) return kept.value;
   const value = await run();
   const result = seal(sealingKey, call, value);

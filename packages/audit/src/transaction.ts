@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { isDatabaseUnavailable } from '@latchkey/kit/database/database';
-import { commonErrors } from '@latchkey/kit/errors/errors';
+import { commonErrors, DomainError } from '@latchkey/kit/errors/errors';
 import { type Kysely, type QueryExecutorProvider, sql, type Transaction } from 'kysely';
 import { announce } from './announce.ts';
 import { hasKey, ResultTakenError, runKept, takeCall } from './idempotency.ts';
@@ -47,8 +47,11 @@ export async function runTransaction<DB, T>(
       (proof) => addCommitProof(tx, { table: 'idempotency_record', ...proof }),
     );
   return runSettled(db, runCall, settleMsMax).catch((err: unknown) => {
-    if (err instanceof ResultTakenError) return runSettled(db, runCall, settleMsMax);
-    throw err;
+    const isUndone = err instanceof DomainError && err.reason !== 'outcome_unknown';
+    if (!(err instanceof ResultTakenError) && !(call.isLookedUp && isUndone)) throw err;
+    // Another call may have had the effect since the look-up.
+    call.isLookedUp = false;
+    return runSettled(db, runCall, settleMsMax);
   });
 }
 

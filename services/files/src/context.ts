@@ -3,6 +3,7 @@ import type { Transport } from '@connectrpc/connect';
 import { deriveResultKey } from '@latchkey/audit/idempotency';
 import { CallQueue } from '@latchkey/kit/concurrency/call-queue';
 import { createDatabase } from '@latchkey/kit/database/database';
+import { createProcessLock, type ProcessLock } from '@latchkey/kit/database/process-lock';
 import type { Logger } from '@latchkey/kit/log/logger';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
@@ -50,6 +51,8 @@ export interface FilesContext extends StorageContext {
   /** Counts uploads and downloads, by application. */
   readonly usage: ReturnType<typeof createUsageCounts>;
   readonly inspections: CallQueue;
+  /** Named by what this process receives, so that a repetition sees when it has ended. */
+  readonly processLock: ProcessLock;
   readonly downloadUrls: DownloadUrls;
   /** Seals kept results of calls with an idempotency key. */
   readonly resultKey: KeyObject;
@@ -74,6 +77,7 @@ export function openContext(config: FilesConfig, appsTransport: Transport, logge
     detachFile: createDetachFile(appsTransport),
     usage: createUsageCounts(appsTransport, logger),
     inspections: new CallQueue(INSPECTIONS),
+    processLock: createProcessLock(config.DATABASE_URL, logger),
     downloadUrls: createDownloadUrls({ secretKey: config.SECRET_KEY, publicUrl: config.PUBLIC_URL }),
     resultKey: deriveResultKey(config.SECRET_KEY),
     limits: createLimits(config),

@@ -64,7 +64,7 @@ export function createFilesService(
       auditRoute(ctx.pool),
     ],
     prepare: () => checkStore(ctx, config),
-    background: [...createSweepers(ctx, avatars, config, deps), ctx.usage, avatars, changes],
+    background: [...createSweepers(ctx, avatars, config, deps), ctx.processLock, ctx.usage, avatars, changes],
     close,
   });
   return {

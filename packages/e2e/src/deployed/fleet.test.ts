@@ -232,7 +232,6 @@ describe('two gateways over two of each service, with TLS', () => {
       expect(byteOffset).toBeGreaterThanOrEqual(10 * MIB);
       const options = { headers: chunkHeaders(byteOffset), mayFail: true };
       const answer = await elsewhere(owner.session, 1).patch(path, bytes.subarray(byteOffset), {}, options);
-      // The claim of a killed process lasts 3 s.
       expect(answer.status).toBe(204);
       return answer;
     }, READY);

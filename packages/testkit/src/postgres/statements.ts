@@ -52,7 +52,7 @@ export async function explain(
     await client.query('begin');
     await client.query(`set local plan_cache_mode = ${mode}`);
     await client.query(`prepare explained as ${text}`);
-    const literals = values.map((value) => client.escapeLiteral(toText(value))).join(', ');
+    const literals = values.map((value) => (value === null ? 'null' : client.escapeLiteral(toText(value)))).join(', ');
     const { rows } = await client.query(`explain (analyze, format json) execute explained${literals && `(${literals})`}`);
     return flatten(rows[0]['QUERY PLAN'][0].Plan);
   } finally {

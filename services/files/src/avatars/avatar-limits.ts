@@ -14,8 +14,6 @@ const UPLOADS_OF_ACCOUNT_MAX = 2;
 const BODY_MS_MAX = 20_000;
 /** Long enough for another worker to take over from one that died, after 10 to 15 s. */
 const WAIT_MS = 25_000;
-/** Length of the lease of an upload with an idempotency key, which outlives its process. */
-const LEASE_MS = 10_000;
 /** The slowest image takes 0.7 s of a core; decoders get what other processes leave. */
 export const DECODE_MS = 10_000;
 
@@ -28,7 +26,6 @@ export function createAvatarLimits(config: Pick<FilesConfig, 'AVATAR_DECODES_AT_
     decodesMax: config.AVATAR_DECODES_AT_ONCE,
     decodeMs: DECODE_MS,
     uploadsMax: UPLOADS_MAX,
-    leaseMs: LEASE_MS,
   };
 }
 

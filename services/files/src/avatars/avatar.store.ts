@@ -1,5 +1,6 @@
 import { formatActor, type Origin } from '@latchkey/audit/actor';
 import type { CallIdentity, PreparedCall } from '@latchkey/audit/idempotency';
+import { hasEnded } from '@latchkey/kit/database/process-lock';
 import { type Kysely, type Selectable, sql } from 'kysely';
 import type { AvatarTable, FilesDatabase } from '../db/schema.ts';
 import { afterMs, type Claim, OWN_REMOVAL_MS } from '../storage/object-deletion/object-deletion.store.ts';
@@ -16,9 +17,9 @@ const RECENT_MS = 10 * 60_000;
 const RECORD_MS = 60_000;
 
 /**
- * Adds an avatar that waits for its image, and schedules the deletion of its upload after `dueMs`.
- * The sweeper ends it after `leaseMs`. Returns how many others of the account were begun in the
- * last 10 minutes.
+ * Adds an avatar that waits for its image, and schedules the deletion of its upload after `dueMs`,
+ * when the sweeper ends it too. Returns how many others of the account were begun in the last 10
+ * minutes.
  */
 export async function insertAvatar(
   db: Db,
@@ -28,16 +29,17 @@ export async function insertAvatar(
     readonly rawId: string;
     readonly origin: Origin;
     readonly call: PreparedCall | undefined;
+    readonly processLock: string | null;
   },
   dueMs: number,
-  leaseMs = dueMs,
 ): Promise<number> {
-  const { id, accountId, rawId, origin, call } = avatar;
+  const { id, accountId, rawId, origin, call, processLock } = avatar;
   const { rows } = await sql<{ recent: number }>`
     with scheduled as (
       insert into object_deletion (object_key, due_at) values (${accountId}::text || '/' || ${rawId}::text, ${afterMs(dueMs)}))
-    insert into avatar (id, account_id, raw_id, actor, request_id, due_at, idempotency_id, idempotency_fingerprint, idempotency_result)
-    values (${id}, ${accountId}, ${rawId}, ${formatActor(origin) ?? null}, ${origin.requestId ?? null}, ${afterMs(leaseMs)},
+    insert into avatar (id, account_id, raw_id, actor, request_id, due_at, process_lock,
+      idempotency_id, idempotency_fingerprint, idempotency_result)
+    values (${id}, ${accountId}, ${rawId}, ${formatActor(origin) ?? null}, ${origin.requestId ?? null}, ${afterMs(dueMs)}, ${processLock},
       ${call?.id ?? null}, ${call?.fingerprint ?? null}, ${call?.result ?? null})
     returning (select count(*)::int from avatar where account_id = ${accountId} and created_at > ${afterMs(-RECENT_MS)}) as recent`.execute(
     db,
@@ -45,15 +47,12 @@ export async function insertAvatar(
   return rows[0]?.recent ?? 0;
 }
 
-/** Ends the upload of a call whose process has not renewed its lease. */
-export async function endExpired(db: Db, call: CallIdentity): Promise<void> {
-  await sql`
+/** Ends the upload of a call whose process has ended; false where there is none. */
+export async function endOrphan(db: Db, call: CallIdentity): Promise<boolean> {
+  const { numAffectedRows = 0n } = await sql`
     update avatar set state = 'abandoned', due_at = ${afterMs(ENDED_MS)}
-    where idempotency_id = ${call.id} and state = 'waiting' and due_at < now()`.execute(db);
-}
-
-export async function renewWaiting(db: Db, id: string, leaseMs: number): Promise<void> {
-  await sql`update avatar set due_at = ${afterMs(leaseMs)} where id = ${id} and state = 'waiting'`.execute(db);
+    where idempotency_id = ${call.id} and state = 'waiting' and ${hasEnded(sql`process_lock`)}`.execute(db);
+  return numAffectedRows > 0n;
 }
 
 export async function selectAvatar(db: Db, id: string): Promise<Avatar | undefined> {

@@ -13,7 +13,7 @@ import { removeObjects } from '../storage/object-deletion/object-deletion.ts';
 import { objectKey } from '../storage/object-store/object-store.ts';
 import { Overdue, putWithDeadline, runUploadCall } from '../storage/upload/upload-call.ts';
 import { VerifiedBody } from '../storage/upload/verified-body.ts';
-import { type Avatar, endExpired, endWaiting, insertAvatar, renewWaiting, selectAvatar } from './avatar.store.ts';
+import { type Avatar, endOrphan, endWaiting, insertAvatar, selectAvatar } from './avatar.store.ts';
 import { createUploadQuota } from './avatar-limits.ts';
 
 export interface AvatarUpload {
@@ -32,7 +32,8 @@ export interface AvatarUpload {
 
 export type ReceiveAvatar = (upload: AvatarUpload) => Promise<{ readonly avatarId: string }>;
 
-export interface ReceiveContext extends Pick<FilesContext, 'db' | 'store' | 'avatarLimits' | 'logger' | 'resultKey'> {
+export interface ReceiveContext
+  extends Pick<FilesContext, 'db' | 'store' | 'avatarLimits' | 'logger' | 'resultKey' | 'processLock'> {
   /** Queues an avatar for a worker, lower numbers first. Rejects within 1 s where Redis is away. */
   readonly enqueue: (id: string, priority: number) => Promise<void>;
 }
@@ -61,7 +62,7 @@ export function createReceiveAvatar(ctx: ReceiveContext): ReceiveAvatar {
  * deletion of the upload is scheduled before it is stored, so nothing is left however this ends.
  */
 async function receive(ctx: ReceiveContext, upload: AvatarUpload): Promise<{ avatarId: string }> {
-  const { bodyMs, waitMs, byteSizeMax, leaseMs } = ctx.avatarLimits;
+  const { bodyMs, waitMs, byteSizeMax } = ctx.avatarLimits;
   const accountId = parseId(upload.accountId);
   if (!accountId) throw errors.avatar_not_found();
   if ((upload.byteSize ?? 0) > byteSizeMax) throw errors.avatar_too_large();
@@ -70,14 +71,14 @@ async function receive(ctx: ReceiveContext, upload: AvatarUpload): Promise<{ ava
   const origin = originFrom(upload.actor, upload.requestId);
   const identity = identifyCall(accountId, upload.idempotency ?? {});
   const call = identity && prepareCall(identity, ctx.resultKey, id);
-  if (call) await endExpired(ctx.db, call);
   const dueMs = bodyMs + waitMs + SLACK_MS;
-  const avatar = { id, accountId, rawId, origin, call };
+  const avatar = { id, accountId, rawId, origin, call, processLock: ctx.processLock.id };
+  const insert = () => insertAvatar(ctx.db, avatar, dueMs).catch(rejectRunning);
   // Accounts with few recent avatars come first, so that a few accounts can't block the others.
-  const priority = await insertAvatar(ctx.db, avatar, dueMs, call && leaseMs).catch((err: unknown) => {
-    throw isUniqueViolation(err, 'avatar_call') ? commonErrors.idempotency_in_progress() : err;
+  const priority = await insert().catch(async (err: unknown) => {
+    if (!(err instanceof DomainError && call && (await endOrphan(ctx.db, call)))) throw err;
+    return insert();
   });
-  const renewal = call && setInterval(() => void renewWaiting(ctx.db, id, leaseMs).catch(() => undefined), leaseMs / 3);
   let isStored = false;
   try {
     await storeUpload(ctx, key, upload);
@@ -97,9 +98,12 @@ async function receive(ctx: ReceiveContext, upload: AvatarUpload): Promise<{ ava
     });
     if (avatar && isStored) return { avatarId: toAvatarId(avatar) };
     throw err instanceof Overdue ? err.cause : err;
-  } finally {
-    clearInterval(renewal);
   }
+}
+
+/** Another upload with the idempotency key waits for its image. */
+function rejectRunning(err: unknown): never {
+  throw isUniqueViolation(err, 'avatar_call') ? commonErrors.idempotency_in_progress() : err;
 }
 
 /** Not durable: the upload is of no use after its request, which a loss of power ends. */

@@ -5,6 +5,7 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
 import { plainImage } from '../testing/avatar/images.ts';
 import { avatarHoldings, reasonOf, someAccount, startTestAvatars, type TestAvatars } from '../testing/avatar/test-avatars.ts';
+import { holdProcessLock } from '../testing/test-files.ts';
 import { findUploadedAvatar } from './find-uploaded-avatar.ts';
 import { makeAvatar } from './make-avatar.ts';
 
@@ -39,8 +40,7 @@ function startStalled(instance: Pick<TestAvatars, 'upload'>) {
   });
 }
 
-const leaseOf = async () =>
-  (await test.files.db.query('select due_at::text as due from avatar where account_id = $1', [accountId])).rows[0]?.due;
+const WAIT = { timeoutMs: 15_000 };
 
 it('the result of an upload is kept with its image, for the key and for the fingerprint', async () => {
   const id = await upload();
@@ -68,19 +68,14 @@ it('a look-up records an avatar that is stored but not yet the account’s', asy
   expect((await avatarHoldings(test, accountId)).states).toEqual(['recorded']);
 });
 
-it('an upload renews its lease', async () => {
-  startStalled(test.connect({ limits: { leaseMs: 300 } }));
-  await eventually(async () => expect(await leaseOf()).toBeDefined());
-  const first = await leaseOf();
-  await eventually(async () => expect(await leaseOf()).not.toBe(first));
-});
-
-it('an upload is rejected while another with its key runs, and takes over once the lease of that one expires', async () => {
-  startStalled(test);
-  await eventually(async () => expect(await leaseOf()).toBeDefined());
+it('an upload is rejected while another with its key runs, and takes over once the process of that one has ended', async () => {
+  const other = test.connect();
+  await holdProcessLock(other.ctx);
+  startStalled(other);
+  await eventually(async () => expect((await avatarHoldings(test, accountId)).states).toEqual(['waiting']), WAIT);
   expect(await reasonOf(upload())).toBe('idempotency_in_progress');
-  await test.files.db.query(`update avatar set due_at = now() - interval '1 s' where account_id = $1`, [accountId]);
-  const id = await upload();
+  await other.ctx.processLock.stop();
+  const id = await eventually(() => upload(), WAIT);
   expect([test.identity.avatarOf(accountId), await find()]).toEqual([id, id]);
   expect((await avatarHoldings(test, accountId)).states).toEqual(['abandoned', 'recorded']);
 });

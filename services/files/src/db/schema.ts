@@ -68,6 +68,8 @@ export interface UploadIntentTable {
   idempotency_id: Buffer | null;
   idempotency_fingerprint: Buffer | null;
   state: Generated<'issued' | 'receiving' | 'abandoned'>;
+  /** Lock of the process that receives it. */
+  process_lock: string | null;
   deadline_at: Date;
   lease_until: Date;
   created_at: Generated<Date>;
@@ -94,6 +96,8 @@ export interface ResumableUploadTable {
   store_state: Generated<object>;
   claim_id: string | null;
   lease_until: Date | null;
+  /** Lock of the process that claimed it. */
+  process_lock: string | null;
   /** Of the file. */
   checksum: Buffer | null;
   /** The file that it replaces; null where the file has the id of the upload. */
@@ -148,6 +152,8 @@ export interface AvatarTable {
   idempotency_id: Generated<Buffer | null>;
   idempotency_fingerprint: Generated<Buffer | null>;
   idempotency_result: Generated<Buffer | null>;
+  /** Lock of the process that waits for it. */
+  process_lock: Generated<string | null>;
   /** Time of the sweeper's attempt, unless it is recorded. */
   due_at: Date;
 }

@@ -9,10 +9,11 @@ import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport
 import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { UploadService } from '@latchkey/proto/latchkey/files/v1/upload_pb';
+import { eventually } from '@latchkey/testkit/eventually';
 import { createTestDatabase } from '@latchkey/testkit/postgres/database';
 import { createTestClock, type TestClock } from '@latchkey/testkit/values/test-clock';
 import type pg from 'pg';
-import { afterAll, beforeAll } from 'vitest';
+import { afterAll, beforeAll, expect } from 'vitest';
 import { readFilesConfig } from '../config.ts';
 import { type FileLimits, type FilesContext, openContext, SCHEMA } from '../context.ts';
 import { migrations } from '../db/migrations.ts';
@@ -125,6 +126,15 @@ function createInstance({ url, objectsDir, apps }: Surroundings, options: Instan
     client: createClient(FileService, transport),
     uploads: createClient(UploadService, transport),
     ctx,
-    stop: close,
+    stop: async () => {
+      await ctx.processLock.stop();
+      await close();
+    },
   };
+}
+
+/** Has an instance hold its lock, as a process does until it has ended. */
+export async function holdProcessLock({ processLock }: Pick<FilesContext, 'processLock'>): Promise<void> {
+  processLock.start();
+  await eventually(() => expect(processLock.id).not.toBeNull(), { timeoutMs: 15_000 });
 }

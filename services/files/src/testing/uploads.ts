@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import { type CallOptions, type Client, createClient } from '@connectrpc/connect';
+import { withIdempotency } from '@latchkey/audit/idempotency';
 import { fromConnectError } from '@latchkey/kit/errors/errors';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
@@ -33,7 +34,7 @@ export interface Uploads {
 let serial = 0;
 
 export function createUploads(ctx: FilesContext): Uploads {
-  const routes = [rpcRoute(FileService, fileRpc(ctx))];
+  const routes = [withIdempotency(rpcRoute(FileService, fileRpc(ctx)), { sealingKey: ctx.resultKey })];
   const client = createClient(FileService, createDirectTransport(routes, ctx.logger));
   const receive = createReceiveUpload(ctx);
   const begin: Uploads['begin'] = async (ref, { name, byteSize, expectedChecksum, replace } = {}, call = {}) => {

@@ -59,7 +59,7 @@ async function append(ctx: FilesContext, chunk: Chunk): Promise<rows.ResumableUp
   const { byteOffset, byteSize = 0, requestId } = chunk;
   const [accountId, id] = [parseId(chunk.accountId), parseId(chunk.uploadId)];
   if (!accountId || !id) throw errors.upload_not_found();
-  const upload = await rows.claimUpload(ctx.db, { accountId, id, byteOffset, claimId: newId() });
+  const upload = await rows.claimUpload(ctx.db, { accountId, id, byteOffset, claimId: newId(), processLock: ctx.processLock.id });
   if (!upload) return rejectUnclaimed(ctx, accountId, id, chunk);
   const body = new ChunkBody(chunk.body, upload.byteSize - byteOffset);
   const claim = keepClaim(ctx, upload, body);

@@ -1,3 +1,4 @@
+import { hasEnded } from '@latchkey/kit/database/process-lock';
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { FilesDatabase } from '../../db/schema.ts';
 import { afterMs } from '../object-deletion/object-deletion.store.ts';
@@ -85,24 +86,33 @@ export async function isNameReserved(db: Db, applicationId: string, displayName:
 }
 
 /**
- * Claims an upload for a chunk at its offset, if no other claim is valid. The object of a claim that
+ * Claims an upload for a chunk at its offset, if no other claim of a running process is valid. The object of a claim that
  * was not released is removed.
  */
 export async function claimUpload(
   db: Db,
-  { accountId, id, byteOffset, claimId }: Record<'accountId' | 'id' | 'claimId', string> & { readonly byteOffset: number },
+  {
+    accountId,
+    id,
+    byteOffset,
+    claimId,
+    processLock,
+  }: Record<'accountId' | 'id' | 'claimId', string> & {
+    readonly byteOffset: number;
+    readonly processLock: string | null;
+  },
 ): Promise<ClaimedUpload | undefined> {
   const { rows } = await sql<ClaimedUpload>`
     with old as (
       select id as old_id, application_id as owner_id, claim_id as old_claim, store_state->>'tail' as tail from resumable_upload
       where id = ${id} and account_id = ${accountId} and ${IS_UNFINISHED} and byte_offset = ${byteOffset}
-        and (claim_id is null or lease_until < now()) for update
+        and (claim_id is null or lease_until < now() or ${hasEnded(sql`process_lock`)}) for update
     ), left_over as (
       insert into object_deletion (object_key, due_at) select owner_id || '/' || old_claim, ${afterMs(LOST_CLAIM_MS)}
       from old where old_claim is not null and old_claim::text is distinct from tail on conflict do nothing
     )
     update resumable_upload as upload
-    set claim_id = ${claimId}, lease_until = ${afterMs(CLAIM_MS)}, expires_at = ${afterMs(LIFETIME_MS)}
+    set claim_id = ${claimId}, process_lock = ${processLock}, lease_until = ${afterMs(CLAIM_MS)}, expires_at = ${afterMs(LIFETIME_MS)}
     from old where id = old_id
     returning ${COLUMNS}, claim_id as "claimId", store_state as "storeState", old_claim is not null as "isContested"`.execute(db);
   return rows[0];

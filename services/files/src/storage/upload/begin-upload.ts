@@ -8,7 +8,7 @@ import { errors } from '../../errors.ts';
 import { type ApplicationRef, parseRef, readOwned } from '../application/owned-application.ts';
 import { isTaken, selectNameHolders, selectRecentUpload } from '../file/file.store.ts';
 import { parseFileName } from '../file/file.ts';
-import { abandonExpired, deleteUnclaimed, insertIntent, selectLease } from './upload-intent.store.ts';
+import { abandonEnded, deleteUnclaimed, insertIntent, selectLease } from './upload-intent.store.ts';
 import { selectCharges } from './usage.store.ts';
 import { allowedBytes, chargeMib, checkFits, findDeleted, sumUsage } from './usage.ts';
 
@@ -117,7 +117,7 @@ export function checkDescription({ byteSize, expectedChecksum }: UploadDescripti
 
 async function takeLease(ctx: FilesContext, accountId: string, intent: Parameters<typeof insertIntent>[1]): Promise<void> {
   if (await insertIntent(ctx.db, intent, ctx.limits)) return;
-  const freed = await abandonExpired(ctx.db, accountId);
+  const freed = await abandonEnded(ctx.db, accountId, intent.idempotency_id ?? null);
   if (freed && (await insertIntent(ctx.db, intent, ctx.limits))) return;
   const lease = await selectLease(ctx.db, accountId);
   if (intent.idempotency_id && lease?.idempotencyId?.equals(intent.idempotency_id)) throw commonErrors.idempotency_in_progress();

@@ -41,14 +41,15 @@ interface StoredUpload {
 /**
  * Makes the file's row, or gives the replaced file its new content, if everything that was checked
  * before the bytes came still holds (specification 4.2). The lock of the usage serialises the
- * commits of an account. A restart of the apps service is waited for.
+ * commits of an account. A restart of the apps service is waited for. `isOwn` is false for the result
+ * of another upload with the idempotency key, which leaves this one as it was.
  */
 export async function commitUpload(
   ctx: FilesContext,
   upload: StoredUpload,
   requestId: string,
   signal: AbortSignal,
-): Promise<UploadResponse> {
+): Promise<{ readonly stored: UploadResponse; readonly isOwn: boolean }> {
   const { id, accountId, applicationId, displayName, isReplacement } = upload;
   const { byteSize, checksum, head } = upload.content;
   const contentType = await sniffType(head);
@@ -103,10 +104,10 @@ export async function commitUpload(
   };
   const run = () => resumeCall(upload.call, ctx.resultKey, () => runTransaction(ctx.db, commit));
   const stored = await waitUntilReachable(run, signal)();
-  // The kept result of another call says nothing of this one, which was undone.
-  if (own === stored) ctx.usage.add(applicationId, 'uploads');
+  const isOwn = own === stored;
+  if (isOwn) ctx.usage.add(applicationId, 'uploads');
   if (replaced?.by === stored) await removeObjectsSoon(ctx, [replaced.key]);
-  return stored;
+  return { stored, isOwn };
 }
 
 /**

@@ -56,7 +56,7 @@ export function createReceiveUpload(ctx: FilesContext): ReceiveUpload {
  * `outcome_unknown` where the file may be stored.
  */
 async function receive(ctx: FilesContext, ticket: string, source: Readable, requestId: string): Promise<UploadResponse> {
-  const intent = await claimIntent(ctx.db, hashTicket(ticket), ctx.limits.uploadLeaseMs);
+  const intent = await claimIntent(ctx.db, hashTicket(ticket), ctx.limits.uploadLeaseMs, ctx.processLock.id);
   if (!intent) throw errors.upload_ticket_invalid();
   const { id, applicationId, byteSize, expectedChecksum: checksum } = intent;
   const { signal, release } = keepLease(ctx, intent);
@@ -69,7 +69,9 @@ async function receive(ctx: FilesContext, ticket: string, source: Readable, requ
   try {
     await putWithDeadline(ctx, { key: objectKey(applicationId, id), body, signal });
     const upload = { ...intent, content: body, call: toCall(intent), end: (tx: typeof ctx.db) => endIntent(tx, id) };
-    return await commitUpload(ctx, upload, requestId, signal);
+    const { stored, isOwn } = await commitUpload(ctx, upload, requestId, signal);
+    if (!isOwn) await abandon(ctx, intent, false);
+    return stored;
   } catch (err) {
     const reason = err instanceof DomainError ? err.reason : undefined;
     // Committed or not, the intent is gone or its lease expires: the sweeper removes what is left.

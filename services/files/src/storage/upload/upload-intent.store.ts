@@ -1,3 +1,4 @@
+import { hasEnded } from '@latchkey/kit/database/process-lock';
 import { type Insertable, type Kysely, sql } from 'kysely';
 import type { FileLimits } from '../../context.ts';
 import type { FilesDatabase, UploadIntentTable } from '../../db/schema.ts';
@@ -22,7 +23,7 @@ export interface ClaimedIntent {
   readonly remainingMs: number;
 }
 
-type NewIntent = Omit<Insertable<UploadIntentTable>, 'state' | 'created_at' | 'deadline_at' | 'lease_until'>;
+type NewIntent = Omit<Insertable<UploadIntentTable>, 'state' | 'created_at' | 'deadline_at' | 'lease_until' | 'process_lock'>;
 
 /** Inserts an intent, which takes the account's lease. False when another upload has it. */
 export async function insertIntent(
@@ -38,11 +39,18 @@ export async function insertIntent(
   return result.numInsertedOrUpdatedRows === 1n;
 }
 
-/** Abandons the account's upload if its lease has expired. True when there was one. */
-export async function abandonExpired(db: Db, accountId: string): Promise<boolean> {
+/** Time for the bytes of an upload to follow its ticket, if it is repeated with its idempotency key. */
+const ISSUED_MS = 1_000;
+
+/**
+ * Abandons the account's upload if its lease has expired. One that is repeated with its idempotency
+ * key is abandoned as soon as its process has ended. True when there was one.
+ */
+export async function abandonEnded(db: Db, accountId: string, callId: Buffer | null): Promise<boolean> {
   const { numAffectedRows = 0n } = await sql`
     update upload_intent set state = 'abandoned'
-    where account_id = ${accountId} and state <> 'abandoned' and lease_until < now()`.execute(db);
+    where account_id = ${accountId} and state <> 'abandoned' and (lease_until < now() or idempotency_id = ${callId}::bytea
+      and case state when 'issued' then created_at < ${afterMs(-ISSUED_MS)} else ${hasEnded(sql`process_lock`)} end)`.execute(db);
   return numAffectedRows > 0n;
 }
 
@@ -60,9 +68,14 @@ export async function deleteUnclaimed(db: Db, ticketHash: Buffer): Promise<void>
 }
 
 /** Claims the intent of a ticket, once and while its lease is valid. */
-export async function claimIntent(db: Db, ticketHash: Buffer, leaseMs: number): Promise<ClaimedIntent | undefined> {
+export async function claimIntent(
+  db: Db,
+  ticketHash: Buffer,
+  leaseMs: number,
+  processLock: string | null,
+): Promise<ClaimedIntent | undefined> {
   const { rows } = await sql<ClaimedIntent>`
-    update upload_intent set state = 'receiving', lease_until = ${afterMs(leaseMs)}
+    update upload_intent set state = 'receiving', lease_until = ${afterMs(leaseMs)}, process_lock = ${processLock}
     where ticket_hash = ${ticketHash} and state = 'issued' and lease_until > now()
     returning id, account_id as "accountId", application_id as "applicationId", display_name as "displayName",
       byte_size::float8 as "byteSize", expected_checksum as "expectedChecksum", byte_size_max::float8 as "byteSizeMax",

@@ -6,6 +6,7 @@ import { type MakeContext, makeAvatar } from '../../avatars/make-avatar.ts';
 import { createReceiveAvatar, type ReceiveAvatar } from '../../avatars/receive-avatar.ts';
 import { sweepAvatars } from '../../avatars/record-avatar.ts';
 import { createSetAvatar } from '../../avatars/set-avatar.client.ts';
+import type { FilesContext } from '../../context.ts';
 import { sweepObjectDeletions } from '../../storage/object-deletion/object-deletion.ts';
 import type { ObjectStore } from '../../storage/object-store/object-store.ts';
 import { type InstanceOptions, startTestFiles, type TestFiles } from '../test-files.ts';
@@ -20,7 +21,7 @@ export interface AvatarOptions extends Omit<InstanceOptions, 'limits'> {
 
 /** One instance of the service; a stub stands for its decoders. */
 export interface AvatarInstance {
-  readonly ctx: MakeContext;
+  readonly ctx: MakeContext & Pick<FilesContext, 'processLock'>;
   /** Sends an image, from another network each time; resolves with the avatar's id. */
   upload(accountId: string, image: Buffer | Readable, sent?: Partial<Parameters<ReceiveAvatar>[0]>): Promise<string>;
 }
