@@ -53,7 +53,7 @@ async function checkBreaking() {
  */
 function findBaseline() {
   const status = git('status', '--porcelain', '--', 'proto');
-  if (status === undefined) return { reason: 'as this is no git checkout, or git is missing' };
+  if (status === undefined) return { reason: 'as this is not a git checkout, or git is missing' };
   const given = process.env.BREAKING_BASELINE ?? '';
   // GitHub gives zeros for a new branch.
   const isGiven = given !== '' && !/^0+$/.test(given);

@@ -139,7 +139,7 @@ async function measureRoute(side: Side, databaseUrl: string, name: string, call:
     const cpuSeconds = await side.cpuSeconds(async () => {
       for (let i = 0; i < CALLS; i += 1) await call();
     });
-    // What the service does by itself meanwhile is not of the route.
+    // Statements that the service runs by itself do not belong to the route.
     const { rows } = await client.query<{ statements: number; buffers: number; ms: number }>(
       `select coalesce(sum(calls), 0)::float8 as statements, coalesce(sum(shared_blks_hit + shared_blks_read), 0)::float8 as buffers,
           coalesce(sum(total_exec_time), 0)::float8 as ms

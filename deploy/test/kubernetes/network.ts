@@ -60,7 +60,7 @@ function insideProblems(objects: readonly KubeObject[]): string[] {
       const { hostname, port } = new URL(value);
       const service = find(objects, 'Service', hostname);
       const target = service?.spec.ports.find((each: KubeObject) => each.port === Number(port));
-      if (!target) problems.push(`${nameOf(caller)}: ${name} names ${hostname}:${port}, which is no port of a Service`);
+      if (!target) problems.push(`${nameOf(caller)}: ${name} names ${hostname}:${port}, which no Service has as a port`);
       for (const callee of target ? backendsOf(service, objects) : []) {
         used.add(describe(caller, callee, portNumber(callee, target.targetPort)));
       }

@@ -13,7 +13,7 @@ const helm = spawnSync('helm', ['version', '--short'], { encoding: 'utf8' }).std
   ? 'helm'
   : await findGoProgram({ name: 'helm.sh/helm/v4', version: 'v4.2.1' }, 'cmd/helm');
 
-/** Why the chart can't be rendered, for the names of skipped tests. */
+/** Reason why the chart can't be rendered, for the names of skipped tests. */
 export const missingHelm = typeof helm === 'string' ? undefined : `Helm 4 is not installed; ${helm.unavailable}`;
 
 /** Renders the chart with the example's values and these. Throws Helm's error. */

@@ -18,7 +18,7 @@ export class DeclarationError extends Error {
  * @throws {DeclarationError} naming line, path and rule of each problem
  */
 export function parseDeclaration(text: string, source: string): Declaration {
-  if (text.includes('\0')) throw new DeclarationError(`${source}: this is no text.`);
+  if (text.includes('\0')) throw new DeclarationError(`${source}: this is not a text.`);
   rejectDeepNesting(text, source);
   const lineCounter = new LineCounter();
   const document = parseDocument(text, { lineCounter, prettyErrors: false });

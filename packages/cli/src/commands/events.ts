@@ -29,7 +29,7 @@ export function eventsCommand(io: Io): Command {
       }),
     );
   return examples(command, [
-    ['latchkey events "Difference Engine" --after b1946ac92492d234:7 --wait 20', 'What came after an event, or the next one'],
+    ['latchkey events "Difference Engine" --after b1946ac92492d234:7 --wait 20', 'Events after a position, or the next one'],
   ]);
 }
 

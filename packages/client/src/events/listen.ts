@@ -21,7 +21,7 @@ const REJECTIONS = new Map([
   [400, 'HTTP 400: the handshake was rejected. Is the URL right, with wss:// for TLS, and does a proxy pass all headers on?'],
   [401, 'The socket key is rejected: it is mistyped, was rotated, or its application was deleted. Get the current one.'],
   [404, `HTTP 404: unknown path. ${WRONG_URL}`],
-  [405, `HTTP 405: this is no WebSocket endpoint. ${WRONG_URL}`],
+  [405, `HTTP 405: this is not a WebSocket endpoint. ${WRONG_URL}`],
   [426, 'HTTP 426: the upgrade to a WebSocket did not arrive. Does a proxy in between pass it on?'],
 ]);
 /** After a connection of this length, the next delay is short again. */
@@ -106,7 +106,7 @@ function connect(
 
 function throwIfFinal({ code, status = 0 }: Closed): void {
   const isOtherService = status >= 200 && status < 400;
-  const rejection = isOtherService ? `HTTP ${status}: this is no WebSocket endpoint. ${WRONG_URL}` : REJECTIONS.get(status);
+  const rejection = isOtherService ? `HTTP ${status}: this is not a WebSocket endpoint. ${WRONG_URL}` : REJECTIONS.get(status);
   if (rejection !== undefined)
     throw new LatchkeyError(rejection, { code: status === 401 ? 'socket_key_rejected' : 'live_events_rejected', status });
   if (code === KEY_ROTATED)

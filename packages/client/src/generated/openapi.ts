@@ -1829,7 +1829,7 @@ export interface components {
         OpenSession: {
             /**
              * Format: uuid
-             * @description Session id. It is no secret.
+             * @description Session id. It is not secret.
              */
             id: string;
             /** @description Whether the request was made with this session. */
@@ -3546,7 +3546,7 @@ export interface operations {
                 state?: string;
                 /** @description The identifier of the issuer. */
                 iss?: string;
-                /** @description Why the issuer refused; comes in place of `code`. */
+                /** @description Reason of a rejection by the issuer; comes in place of `code`. */
                 error?: string;
             };
             header?: never;
@@ -3581,7 +3581,7 @@ export interface operations {
                 state?: string;
                 /** @description The identifier of the issuer. */
                 iss?: string;
-                /** @description Why the issuer refused; comes in place of `code`. */
+                /** @description Reason of a rejection by the issuer; comes in place of `code`. */
                 error?: string;
             };
             header?: never;

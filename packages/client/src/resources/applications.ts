@@ -171,7 +171,7 @@ export class Levels {
 export interface RotateRuntimeKeyOptions extends CallOptions {
   /** Seconds for which the old key is accepted too, 0 to 604,800; 0 by default. */
   readonly overlapSeconds?: number | undefined;
-  /** Whether the overlap of an earlier rotation may end now. */
+  /** True if the overlap of an earlier rotation may end now. */
   readonly endPrevious?: boolean | undefined;
 }
 

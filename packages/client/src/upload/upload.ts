@@ -51,7 +51,7 @@ export interface Content {
   readonly repeatable: boolean;
   /** Sends them. Every time that it waits is bounded by `timeoutMs`. */
   send(http: Http, request: HttpRequest, options: ContentOptions): Promise<Sent>;
-  /** What a resumable upload needs; undefined if this source can't be one. */
+  /** The source of a resumable upload; undefined if this content can't be uploaded in parts. */
   readonly parts?: Parts | undefined;
   close(): Promise<void>;
 }

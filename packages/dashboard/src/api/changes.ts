@@ -50,12 +50,12 @@ export function followChanges(queryClient: QueryClient): () => void {
     if (document.hidden) return;
     stream = new EventSource(`${basePath.replace(/\/$/, '')}/api/v1/auth/changes`);
     stream.onopen = () => {
-      // What changed while the page was away.
+      // Changes during the lost connection are unknown.
       if (wasOpen) collect({ kind: 'any' });
       wasOpen = true;
     };
     stream.onmessage = ({ data }) => collect(JSON.parse(data));
-    // The browser reconnects by itself, except after a response that is no stream.
+    // The browser reconnects by itself, except after a response other than a stream.
     stream.onerror = () => {
       if (stream?.readyState !== EventSource.CLOSED) return;
       // The session may have ended.

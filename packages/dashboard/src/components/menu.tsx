@@ -91,7 +91,7 @@ interface MenuChoicesProps {
 /** One of several, of which the chosen one is marked. */
 export function MenuChoices({ label, labels, value, onChoose }: MenuChoicesProps) {
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset is no part of a menu.
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset does not belong in a menu.
     <div role="group" aria-label={label}>
       {Object.entries(labels).map(([item, text]) => (
         <button

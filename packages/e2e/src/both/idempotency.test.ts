@@ -97,7 +97,7 @@ it('concurrent requests with a key have one effect', async () => {
   expect(data.filter(({ name }: { name: string }) => name === body.name)).toHaveLength(1);
 });
 
-it('a key of one account or route is no key of another, and a refusal is not kept', async () => {
+it('keys belong to one account and route, and rejections are not stored', async () => {
   const [{ owner, query }, { owner: other }] = [await open(), await open()];
   const key = randomUUID();
   const create = { method: 'POST', path: `${PANEL}/create-application`, body: { name: 'Shared key' } };

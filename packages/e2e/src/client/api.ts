@@ -127,7 +127,7 @@ export function checkAnswer(
   try {
     body = JSON.parse(text) as Record<string, unknown>;
   } catch {
-    fail('a body that is no JSON');
+    fail('a body other than JSON');
   }
   const { success, code = '', message, data, totalPages } = body;
   const names = Object.keys(body).join();

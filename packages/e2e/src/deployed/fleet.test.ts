@@ -92,7 +92,7 @@ describe('two gateways over two of each service, with TLS', () => {
     expect(await findLogLines(fleet.logDir, 'start failed')).toEqual([]);
   });
 
-  it('refuse on the next request what the other one ended: keys, scopes and sessions', async () => {
+  it('reject on the next request what the other one ended: keys, scopes and sessions', async () => {
     const ends = [
       [(session: Api, path: string) => session.post(`${path}/revoke`), '401 api_key_revoked'],
       [(session: Api, path: string) => session.patch(path, { scopes: ['files:read'] }), '403 insufficient_scope'],

@@ -23,7 +23,7 @@ const LEFT_MIB_MAX = 12;
 /** Objects of a killed process are removed after 60 s, and sweepers run every 30 s. */
 const SETTLE_MS_MAX = 150_000;
 
-/** How an upload is to end: one in eight is left, ended, or announced with another digest. */
+/** End of an upload: one in eight is left, ended, or announced with another digest. */
 type Fate = 'stored' | 'left' | 'ended' | 'removed';
 
 interface Upload {

@@ -118,7 +118,7 @@ describe.each(routes.map((route, index) => [nameOf(route), route, index] as cons
     for (const type of someOf(BAD_TYPES, index, 1)) await refuse(text, type, 415, { 'content-type': type });
     await refuse(new Uint8Array(Buffer.from(text)), 'none', 415, { 'content-type': '' });
     await refuse(text.padEnd(LIMIT + 1, ' '), 'one byte more', 413);
-    await refuse('['.repeat(LIMIT), 'exactly 64 KiB that are no JSON');
+    await refuse('['.repeat(LIMIT), 'exactly 64 KiB of invalid JSON');
   });
 });
 

@@ -114,7 +114,7 @@ describe.each(cases(KEY_ROUTES))('%s', (_name, route) => {
 });
 
 describe.each(cases(SESSION_ROUTES))('%s', (_name, route) => {
-  it('refuses a request without a valid session', async () => {
+  it('rejects a request without a valid session', async () => {
     expect(outcome(await send(sharedApi(), route))).toBe('401 unauth');
     await expectSessionInvalid(route);
   });

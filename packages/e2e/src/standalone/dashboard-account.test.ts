@@ -25,7 +25,7 @@ describe('the account page', IN_CHROMIUM, () => {
     await page.getByText('This session').waitFor();
     const input = page.getByLabel('Image for the avatar');
     await input.setInputFiles({ name: 'a.png', mimeType: 'image/png', buffer: Buffer.from('no image') });
-    await page.getByText('This file is no image that can be read').waitFor();
+    await page.getByText('This file is not a readable image').waitFor();
     await page.keyboard.press('Escape');
     await dialog(page).waitFor({ state: 'detached' });
     const buffer = await sharp({ create: { width: 600, height: 200, channels: 3, background: 'red' } })

@@ -140,7 +140,7 @@ describe('the dashboard in a browser', IN_CHROMIUM, () => {
     await dialog(page).getByRole('button', { name: 'Pause application' }).click();
     await page.getByRole('row', { name: /^2 Paused/ }).waitFor();
     expect(await page.title()).toBe('Live · Difference Engine · Latchkey');
-    // What the page missed before it was opened.
+    // Events from before the page was opened.
     await page.getByRole('row', { name: /^1 Version changed 1.0 → 1.4.2/ }).waitFor();
     await setSetting(owner.session, applicationId, 'version', '1.4.3');
     await page.getByRole('row', { name: /^3 Version changed 1.4.2 → 1.4.3/ }).waitFor();

@@ -92,7 +92,7 @@ describe('signing in at an issuer', () => {
     expect(outcome(await other.comeBack(turnedBack))).toBe('401 unauth');
   });
 
-  it('refuses a malformed callback, one without a flow, and an unknown issuer', async () => {
+  it('rejects a malformed callback, one without a flow, and an unknown issuer', async () => {
     const comeBack = async (query: string) => outcome(await browser().comeBack(query));
     for (const query of ['state=a&state=b', `code=${'a'.repeat(5_000)}`, 'code=%00'])
       expect(await comeBack(query)).toBe('400 VALIDATION_ERROR');

@@ -229,7 +229,7 @@ describe('feeds', () => {
   });
 });
 
-/** What Tauri's updater does with a public key, a signature and the bytes that it downloaded. */
+/** The verification of a download in Tauri's updater, with a public key and a signature. */
 const tauriVerifier = await findRustProgram(
   { name: 'minisign-verify', version: '0.2.5' },
   `use minisign_verify::{PublicKey, Signature};

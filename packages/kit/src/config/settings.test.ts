@@ -52,7 +52,7 @@ describe('readConfig', () => {
     expect(problemsOf({ ...valid, SECRET: 'swordfish' })).toEqual(['SECRET must have at least 32 characters']);
   });
 
-  it.each(['1.5', '-1', ' 1', '0x1', '٣', '1'.repeat(16)])('refuses %j as a whole number', (PORT) => {
+  it.each(['1.5', '-1', ' 1', '0x1', '٣', '1'.repeat(16)])('rejects %j as a whole number', (PORT) => {
     expect(problemsOf({ ...valid, PORT })).toHaveLength(1);
   });
 
@@ -76,7 +76,7 @@ describe('service credentials', () => {
   });
 
   it.each(['密'.repeat(32), `${'c'.repeat(32)} ${'c'.repeat(32)}`, `${'c'.repeat(32)},${'é'.repeat(32)}`])(
-    'refuse %s',
+    'reject %s',
     (CREDENTIALS) => {
       expect(problemsOf({ CREDENTIALS }, of)).toEqual(['CREDENTIALS must be of printable ASCII characters, without blanks']);
     },

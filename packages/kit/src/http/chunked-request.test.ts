@@ -52,7 +52,7 @@ it.each([
 
 it('rejects small chunks also when the body is read only later', async () => {
   const { open } = await start(async (req, res) => {
-    await eventually(() => (req as ChunkedRequest).refusal !== undefined);
+    await eventually(() => (req as ChunkedRequest).rejection !== undefined);
     await echo(req, res);
   });
   const client = await open(HEAD, chunks(1, 100_000));

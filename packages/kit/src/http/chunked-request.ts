@@ -41,17 +41,17 @@ export class ChunkedRequest extends IncomingMessage {
   /** Chunks since the event loop's last turn. Undefined: no small chunk. */
   #recent: { chunks: number; bytes: number } | undefined;
   #isPaused = false;
-  /** Why the body is not read any further. */
-  refusal: DomainError | undefined;
+  /** Error that ended the reading of the body. */
+  rejection: DomainError | undefined;
 
   override push(chunk: Buffer | null, encoding?: BufferEncoding): boolean {
     if (this.headers['transfer-encoding'] === undefined) return super.push(chunk, encoding);
-    if (this.refusal) return false;
+    if (this.rejection) return false;
     if (chunk === null) {
       this.#flush();
       return super.push(null);
     }
-    if (this.#bytes > FREE_BYTES && this.#chunks * AVERAGE_BYTES_MIN > this.#bytes) return this.#refuse();
+    if (this.#bytes > FREE_BYTES && this.#chunks * AVERAGE_BYTES_MIN > this.#bytes) return this.#reject();
     this.#count(chunk);
     if (chunk.byteLength < SMALL_BYTES) return this.#hold(chunk);
     this.#flush();
@@ -59,13 +59,13 @@ export class ChunkedRequest extends IncomingMessage {
   }
 
   override _read(size: number): void {
-    if (this.refusal) this.destroy(this.refusal);
+    if (this.rejection) this.destroy(this.rejection);
     else if (!this.#isPaused) super._read(size);
   }
 
   override _destroy(err: Error | null, callback: (err?: Error | null) => void): void {
     // Node would close the connection, and the client would get no response.
-    if (err && err === this.refusal) callback(this.listenerCount('error') > 0 ? err : null);
+    if (err && err === this.rejection) callback(this.listenerCount('error') > 0 ? err : null);
     else super._destroy(err, callback);
   }
 
@@ -114,14 +114,14 @@ export class ChunkedRequest extends IncomingMessage {
     await lastInLine;
     this.#isPaused = false;
     // The next bytes may be another request.
-    if (!this.refusal && (this.complete || this.readableLength < this.readableHighWaterMark)) socket.resume();
+    if (!this.rejection && (this.complete || this.readableLength < this.readableHighWaterMark)) socket.resume();
   }
 
-  #refuse(): false {
-    this.refusal = commonErrors.chunks_too_small();
+  #reject(): false {
+    this.rejection = commonErrors.chunks_too_small();
     this.#pageBytes = 0;
     // Without a reader, the next one gets it.
-    if (this.listenerCount('error') > 0) this.destroy(this.refusal);
+    if (this.listenerCount('error') > 0) this.destroy(this.rejection);
     return false;
   }
 }

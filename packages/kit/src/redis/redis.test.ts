@@ -39,7 +39,7 @@ describe('a fail-fast connection', () => {
     expect(messages()).toEqual(['redis is unreachable']);
   });
 
-  it('logs a wrong password once, as a refusal', async () => {
+  it('logs a wrong password once, as a rejection', async () => {
     const url = Object.assign(new URL((await testRedis()).url), { username: 'unknown', password: 'wrong' });
     const { redis, messages } = await open(url.href);
     let attempts = 0;

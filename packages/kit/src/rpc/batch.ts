@@ -27,7 +27,7 @@ export function decodeBatch<F>(body: Uint8Array): BatchPart<F>[] {
   const index = JSON.parse(bytes.toString('utf8', 4, end)) as readonly [F, number][];
   if (index.length > BATCH_CALLS_MAX) throw new Error('too many calls');
   const parts = index.map(([facts, size]) => {
-    if (!Number.isInteger(size) || size < 0) throw new Error('a size is no number of bytes');
+    if (!Number.isInteger(size) || size < 0) throw new Error('a size is not a number of bytes');
     const message = bytes.subarray(end, end + size);
     end += size;
     return { facts, message };

@@ -40,7 +40,7 @@ it.each<[name: string, value: string]>([
   ['OTEL_EXPORTER_OTLP_TRACES_COMPRESSION', 'zip'],
   ['OTEL_EXPORTER_OTLP_HEADERS', 'nonsense'],
   ['OTEL_EXPORTER_OTLP_CERTIFICATE', '/nope'],
-])('refuses %s=%s', (name, value) => {
+])('rejects %s=%s', (name, value) => {
   expect(problemsOf({ [name]: value })).toEqual([expect.stringMatching(`^${name} `)]);
 });
 

@@ -2,7 +2,7 @@ import type { Reporter, TestModule, Vitest } from 'vitest/node';
 
 declare module 'vitest' {
   interface TaskMeta {
-    /** What a test cannot run without, and how to install it. */
+    /** Program that a test needs, and its installation. */
     needs?: string;
   }
 }

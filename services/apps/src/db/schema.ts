@@ -101,7 +101,7 @@ export interface ReleaseArtifactTable {
   sha512: Generated<string>;
 }
 
-/** What updaters are offered of a channel, written with each change of its published releases. */
+/** Releases that a channel offers updaters, written with each change of its published releases. */
 export interface ReleaseFeedTable {
   application_id: string;
   channel: string;

@@ -9,7 +9,7 @@ import { type ReleaseSettings, selectReleaseSettings } from './release-settings.
 
 export type { ReleaseSettings } from './release-settings.store.ts';
 
-/** How updaters get the releases of an application. Throws `application_not_found`. */
+/** Settings of the update feeds of an application. Throws `application_not_found`. */
 export async function getReleaseSettings(ctx: AppsContext, ref: ApplicationRef): Promise<ReleaseSettings> {
   const { accountId, applicationId } = parseRef(ref);
   const found = await selectReleaseSettings(ctx.db, accountId, applicationId);

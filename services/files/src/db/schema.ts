@@ -123,7 +123,7 @@ export interface DeletedApplicationTable {
 /**
  * `waiting` for its image; `stored`, before identity knows of it; `recorded` as the account's;
  * `replaced` by another; `refused` because of what was sent; `abandoned` as no worker made it in
- * time. A row `removing` is no avatar but the removal of those before it, which identity may not
+ * time. A row `removing` is the removal of the avatars before it, which identity may not
  * know of; it ends as `replaced`.
  */
 export type AvatarState = 'waiting' | 'stored' | 'recorded' | 'removing' | 'replaced' | 'refused' | 'abandoned';

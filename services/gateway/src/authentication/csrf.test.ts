@@ -50,7 +50,7 @@ describe('a request', () => {
     ['the public URL as a user', `${PUBLIC}@evil.example`, 'panel.example.com', 'http'],
     ['the public URL as a path', `https://evil.example/${PUBLIC}`, 'gateway:8080', 'http'],
     ['two pages', `${PUBLIC}, ${PUBLIC}`, 'gateway:8080', 'http'],
-    ['what is no URL', 'garbage', 'garbage', 'http'],
+    ['a text other than a URL', 'garbage', 'garbage', 'http'],
   ])('is rejected from %s', (_, origin, host, scheme) => {
     expect(check(origin, host, scheme)).toEqual(REJECTED);
   });

@@ -65,7 +65,7 @@ export async function withoutIdleTimeout<T>(req: IncomingMessage, read: () => Pr
   try {
     return await runTransfer(socket, read);
   } catch (err) {
-    const reason = req instanceof ChunkedRequest ? (req.refusal ?? err) : err;
+    const reason = req instanceof ChunkedRequest ? (req.rejection ?? err) : err;
     throw socket.writable ? reason : commonErrors.request_malformed();
   } finally {
     if (!socket.destroyed) socket.setTimeout(socket.server?.timeout ?? 0);

@@ -44,7 +44,7 @@ const query = z
   })
   .refine(({ applicationId, action }) => applicationId === undefined || action === undefined, {
     path: ['action'],
-    message: 'must be absent beside applicationId',
+    message: 'must be absent with applicationId',
   });
 
 const ACTOR_KINDS = ['api_key', 'session', 'operator', 'service', 'anonymous'] as const;

@@ -105,7 +105,7 @@ class ChangeStream extends Readable {
     const changes = [...this.#collected.values()];
     this.#collected.clear();
     this.#flushing = undefined;
-    // What ends a session is a change of the account.
+    // The end of a session is a change of the account.
     if (changes.some(({ kind }) => kind === 'account' || kind === 'any')) await this.verify();
     this.#write(changes.map((change) => `data: ${JSON.stringify(change)}\n\n`).join(''));
   }

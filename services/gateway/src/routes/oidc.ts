@@ -35,7 +35,10 @@ const callbackQuery = z.object({
   code: answerPart.meta({ description: 'The authorization code.', examples: ['SplxlOBeZQQYbYS6WxSbIA'] }),
   state: answerPart.meta({ description: 'What `startOidcSignIn` gave the issuer.', examples: ['af0ifjsldkj'] }),
   iss: answerPart.meta({ description: 'The identifier of the issuer.', examples: ['https://id.acme.example/realms/acme'] }),
-  error: answerPart.meta({ description: 'Why the issuer refused; comes in place of `code`.', examples: ['access_denied'] }),
+  error: answerPart.meta({
+    description: 'Reason of a rejection by the issuer; comes in place of `code`.',
+    examples: ['access_denied'],
+  }),
 });
 
 export function oidcRoutes(context: RouteContext) {

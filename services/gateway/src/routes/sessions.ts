@@ -7,7 +7,7 @@ const URL = '/api/v1/auth/sessions';
 
 const openSession = z
   .object({
-    id: idOf('session', 'Session id. It is no secret.'),
+    id: idOf('session', 'Session id. It is not secret.'),
     current: z.boolean().meta({ description: 'Whether the request was made with this session.' }),
     createdAt: timestamp,
     lastUsedAt: timestamp.meta({ description: 'Exact to a minute.' }),

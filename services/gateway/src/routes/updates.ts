@@ -152,7 +152,7 @@ export function updateRoutes({ clients, limits, publicUrl }: RouteContext) {
   ];
 }
 
-/** The HTTP key of a request. A malformed one is empty, which is no key's text. */
+/** The HTTP key of a request. A malformed one is empty, which matches no key. */
 function readHttpKey(raw: IncomingMessage): { readonly httpKey?: string } {
   if (raw.headers.authorization === undefined) return {};
   const credential = readCredential(raw);

@@ -200,7 +200,7 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
         // A repeated request may come after other chunks.
         if (currentRequest()?.isReplayed || byteSize === 0) return describe(reply, await find(ref));
         const appended = append({ id: created.id, byteOffset: 0 }, request, raw, byteSize).catch(async (err: unknown) => {
-          const known = raw instanceof ChunkedRequest && raw.refusal ? raw.refusal : fromConnectError(err);
+          const known = raw instanceof ChunkedRequest && raw.rejection ? raw.rejection : fromConnectError(err);
           if (known && BODY_FAULTS.has(known.reason)) {
             reply.removeHeader('location');
             await discard({ accountId: principal.accountId, uploadId: created.id });

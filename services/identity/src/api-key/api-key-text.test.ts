@@ -14,7 +14,7 @@ test('every mistyped or exchanged character of a key is found', () => {
   }
 });
 
-test('text around a key is no part of one', () => {
+test('text around a key does not belong to it', () => {
   const { text } = createApiKeyText();
   for (const other of [
     '',

@@ -65,7 +65,7 @@ test('the other settings of a restricted key whose applications are all gone can
   expect(await outcomeOf(update(key, { allApplications: false }))).toBe('api_key_conflict');
 });
 
-test('an update to applications that are not the account’s is refused', async () => {
+test('an update to applications of another account is rejected', async () => {
   const key = await createRestrictedKey();
   const [others = ''] = identity.apps.createApplications(await someAccountId(identity), 1);
   for (const id of [others, 'not-a-uuid']) {

@@ -117,7 +117,7 @@ test('further uses from one address are recorded once a minute', async () => {
 });
 
 test.each(['', 'unknown', '192.0.2.256', '192.0.2.1, 192.0.2.2', '::1\0', '\ud800', 'x'.repeat(10_000)])(
-  'what is no address leaves the recorded one as it is (%#)',
+  'a text other than an address leaves the recorded one as it is (%#)',
   async (clientIp) => {
     const key = await createSomeKey(identity);
     await use(key.plaintextKey, '192.0.2.1');

@@ -77,7 +77,7 @@ test.each([
   expect(account?.pictureUrl).toBe(isTaken ? picture : undefined);
 });
 
-test('an empty, changed or other sealed text is no pending sign-in', async () => {
+test('an empty, changed or other sealed text is rejected', async () => {
   const { pending, code } = await guardedAndLinked();
   const { flow } = await comeBack(instance, issuer);
   const changed = `${pending.slice(0, -8)}AAAAAAAA`;

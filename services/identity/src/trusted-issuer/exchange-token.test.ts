@@ -136,7 +136,7 @@ describe('a token is rejected, and makes no key,', () => {
   });
 
   test.each(['', 'x', 'a.b.c', `${'a'.repeat(20_000)}.b.c`, `${base64({})}.${base64('null')}.x`])(
-    'that is no JWT',
+    'that is not a JWT',
     async (text) => {
       expect(await outcomeOf(exchange(text))).toBe('token_malformed');
     },

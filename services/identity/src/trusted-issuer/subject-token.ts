@@ -32,7 +32,7 @@ export interface VerifiedToken {
   readonly expiresAt: Date;
 }
 
-/** Throws `token_malformed` for text that is no JWT with the claims that are needed. */
+/** Throws `token_malformed` for text that is not a JWT with the claims that are needed. */
 export function readUnverified(token: string): UnverifiedToken {
   const payload = token.length <= SUBJECT_TOKEN_LENGTH_MAX ? decode(token) : {};
   const { iss, aud, sub, iat, exp } = payload;

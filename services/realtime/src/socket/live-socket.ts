@@ -75,7 +75,7 @@ export class LiveSocket {
     this.#listen();
   }
 
-  /** Sends the first frame, which is no event. */
+  /** Sends the first frame, which carries the state. */
   greet(text: string): void {
     this.#ws.send(text);
   }

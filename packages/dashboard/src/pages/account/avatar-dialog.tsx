@@ -64,7 +64,7 @@ function Cropper({ file, onClose }: { readonly file: File; readonly onClose: () 
   if (image) return <CropForm image={image} onClose={onClose} />;
   return (
     <div className={styles.crop}>
-      <Notice kind="danger" title="This file is no image that can be read">
+      <Notice kind="danger" title="This file is not a readable image">
         Choose a PNG, JPEG or WebP image.
       </Notice>
       <div className={styles.actions}>

@@ -98,7 +98,7 @@ function EditForm({ saved, onClose }: { readonly saved: Saved; readonly onClose:
   );
 }
 
-/** What differs, where others changed the key while it was edited. */
+/** Differences, where others changed the key while it was edited. */
 function Conflict({ saved, own }: { readonly saved: NewApiKey; readonly own: NewApiKey }) {
   const { data: applications = [] } = useQuery(applicationsQuery);
   const [theirs, mine] = [saved, own].map((key) => describe(key, applications)) as [string[], string[]];

@@ -4,7 +4,7 @@ import { describeScope, SCOPES } from '@latchkey/contract/scopes';
 const isRead = (scope: Scope) => scope.endsWith(':read');
 const readsFirst = SCOPES.toSorted((a, b) => Number(isRead(b)) - Number(isRead(a)));
 
-/** What keys may do, in words. Each group begins with what reads. */
+/** Scopes in words, by group. Each group begins with those that only read. */
 export const SCOPE_GROUPS = ['Applications', 'Files', 'Releases', 'Account'].map((name) => ({
   name,
   scopes: readsFirst

@@ -77,7 +77,7 @@ export class BatchedCalls {
 }
 
 function readPart(method: DescMethodUnary, response: BatchPart<ResponseFacts> | undefined): Message {
-  const malformed = new ConnectError('the response is no valid batch', Code.Internal);
+  const malformed = new ConnectError('the response is not a valid batch', Code.Internal);
   if (!response) throw malformed;
   if (response.facts.isError) throw errorFromJsonBytes(response.message, undefined, malformed);
   return fromBinary(method.output, response.message);

@@ -40,6 +40,6 @@ export function readMessage<O extends DescMessage>(schema: O, response: WholeRes
   try {
     return fromBinary(schema, body);
   } catch (err) {
-    throw new ConnectError('the response is no valid message', Code.Internal, undefined, undefined, err);
+    throw new ConnectError('the response is not a valid message', Code.Internal, undefined, undefined, err);
   }
 }

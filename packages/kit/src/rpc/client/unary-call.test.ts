@@ -89,7 +89,7 @@ describe('a server that misbehaves', () => {
     ['a malformed response', answerWith(200, 'application/proto', Buffer.of(0x0a, 0xff)), Code.Internal],
     ['another content type', answerWith(200, 'text/html', '<p>'), Code.Unknown],
     ['an endless response', flood, Code.ResourceExhausted],
-    ['an error that is no JSON', answerWith(503, 'application/json', 'oops'), Code.Unavailable],
+    ['an error other than JSON', answerWith(503, 'application/json', 'oops'), Code.Unavailable],
     ['an error of a proxy', answerWith(502, 'text/html', '<p>'), Code.Unavailable],
     [
       'a response that never ends',

@@ -125,6 +125,6 @@ export function serialize(method: DescMethodUnary, message: Message): Uint8Array
   try {
     return toBinary(method.input, message);
   } catch (err) {
-    throw new ConnectError('the request is no valid message', Code.Internal, undefined, undefined, err);
+    throw new ConnectError('the request is not a valid message', Code.Internal, undefined, undefined, err);
   }
 }

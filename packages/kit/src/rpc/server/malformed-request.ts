@@ -27,7 +27,7 @@ export function rejectMalformed({ handlers }: ConnectRouter): void {
       const contextValues = createContextValues();
       const response = await handler({ ...req, contextValues });
       if (response.status !== 500 || contextValues.get(isParsed)) return response;
-      const error = new ConnectError('the request is no valid message', Code.InvalidArgument);
+      const error = new ConnectError('the request is not a valid message', Code.InvalidArgument);
       const header = new Headers({ 'content-type': 'application/json' });
       return { status: 400, header, body: createAsyncIterable([errorToJsonBytes(error, undefined)]) };
     };

@@ -46,7 +46,7 @@ it('answers a message with a message and the headers of the protocol', async () 
 
 it.each<[string, Post, number, string | undefined]>([
   ['a malformed message', { body: Uint8Array.of(0x0a, 0xff) }, 400, 'invalid_argument'],
-  ['a time-out that is no number', { headers: { 'connect-timeout-ms': 'soon' } }, 400, 'invalid_argument'],
+  ['a time-out other than a number', { headers: { 'connect-timeout-ms': 'soon' } }, 400, 'invalid_argument'],
   ['a time-out of eleven digits', { headers: { 'connect-timeout-ms': '12345678901' } }, 400, 'invalid_argument'],
   ['compression', { headers: { 'content-encoding': 'gzip' }, body: gzipSync(MESSAGE) }, 501, 'unimplemented'],
   ['another content type', { headers: { 'content-type': 'text/plain' } }, 415, undefined],

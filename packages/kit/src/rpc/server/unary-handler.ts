@@ -111,7 +111,7 @@ function parseBatch(body: Buffer): BatchPart<CallFacts>[] {
     if (parts.every(({ facts }) => hasValidTypes(facts))) return parts;
     throw new Error('a call without facts');
   } catch {
-    throw new ConnectError('the request is no valid batch', Code.InvalidArgument);
+    throw new ConnectError('the request is not a valid batch', Code.InvalidArgument);
   }
 }
 
@@ -162,6 +162,6 @@ function parseMessage(method: UnaryMethod['method'], body: Uint8Array): Message 
   try {
     return fromBinary(method.input, body);
   } catch {
-    throw new ConnectError('the request is no valid message', Code.InvalidArgument);
+    throw new ConnectError('the request is not a valid message', Code.InvalidArgument);
   }
 }

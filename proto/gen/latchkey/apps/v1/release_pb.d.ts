@@ -867,7 +867,7 @@ export declare type UpdateReleaseSettingsRequest = Message<"latchkey.apps.v1.Upd
   applicationId: string;
 
   /**
-   * Whether feeds need no key. Absent means unchanged.
+   * True if feeds need no key. Absent means unchanged.
    *
    * @generated from field: optional bool public_updates = 3;
    */

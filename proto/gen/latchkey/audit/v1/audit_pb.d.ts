@@ -48,7 +48,7 @@ export declare type AuditEntry = Message<"latchkey.audit.v1.AuditEntry"> & {
   actorKind: ActorKind;
 
   /**
-   * Id of the key's or the session's record, a UUID, which is no secret. Absent where there is
+   * Id of the key's or the session's record, a UUID, which is not secret. Absent where there is
    * none.
    *
    * @generated from field: optional string credential_id = 5;

@@ -26,7 +26,7 @@ export declare type GetAvatarRequest = Message<"latchkey.files.v1.GetAvatarReque
   accountId: string;
 
   /**
-   * Avatar. What is no UUID names nothing. Absent means whichever the account has.
+   * Avatar. A string that is not a UUID names nothing. Absent means whichever the account has.
    *
    * @generated from field: optional string avatar_id = 2;
    */
@@ -211,7 +211,7 @@ export enum AvatarError {
   AVATARS_BUSY = 5,
 
   /**
-   * The bytes are no PNG, JPEG or WebP image.
+   * The bytes are not a PNG, JPEG or WebP image.
    *
    * @generated from enum value: AVATAR_ERROR_IMAGE_UNSUPPORTED = 6;
    */

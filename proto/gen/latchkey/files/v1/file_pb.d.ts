@@ -444,7 +444,7 @@ export declare type RenameFileRequest = Message<"latchkey.files.v1.RenameFileReq
   applicationId: string;
 
   /**
-   * File. What is no UUID names nothing. Required.
+   * File. A string that is not a UUID names nothing. Required.
    *
    * @generated from field: string file_id = 3;
    */
@@ -499,7 +499,7 @@ export declare type DeleteFileRequest = Message<"latchkey.files.v1.DeleteFileReq
   applicationId: string;
 
   /**
-   * File. What is no UUID names nothing. Required.
+   * File. A string that is not a UUID names nothing. Required.
    *
    * @generated from field: string file_id = 3;
    */
@@ -547,7 +547,7 @@ export declare type CreateDownloadUrlRequest = Message<"latchkey.files.v1.Create
   applicationId: string;
 
   /**
-   * File. What is no UUID names nothing. Required.
+   * File. A string that is not a UUID names nothing. Required.
    *
    * @generated from field: string file_id = 3;
    */

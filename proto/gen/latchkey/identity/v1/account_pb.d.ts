@@ -561,7 +561,7 @@ export declare type EndSessionRequest = Message<"latchkey.identity.v1.EndSession
   accountId: string;
 
   /**
-   * Id of the session. What is no UUID names nothing. Required.
+   * Id of the session. A string that is not a UUID names nothing. Required.
    *
    * @generated from field: string session_id = 2;
    */

@@ -277,7 +277,7 @@ export enum CredentialError {
   MAIL_NOT_CONFIGURED = 1,
 
   /**
-   * The email is no address.
+   * The email is not an address.
    *
    * @generated from enum value: CREDENTIAL_ERROR_EMAIL_INVALID = 2;
    */

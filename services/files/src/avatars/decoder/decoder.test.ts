@@ -77,7 +77,7 @@ describe('a decoder', () => {
     await expect(convert(await taking(800))).rejects.toThrow();
   });
 
-  it('that does not start is no fault of the image', async () => {
+  it('that does not start is not blamed on the image', async () => {
     const decoder = new Decoder({ program: join(folder, 'missing.mjs') });
     await expect(convert(decoder)).rejects.toThrow(/^The decoder does not start: ended with code 1 .*missing/s);
   });

@@ -187,7 +187,7 @@ export async function countDownloadUrl(db: Db, fileId: string, at: Date): Promis
   return numAffectedRows > 0n;
 }
 
-/** What has a name: a file, and an unfinished resumable upload that has reserved it. */
+/** Holders of a name: a file, and an unfinished resumable upload that has reserved it. */
 export interface NameHolders {
   readonly file: Pick<StoredFile, 'id' | 'byteSize'> | undefined;
   readonly isReserved: boolean;

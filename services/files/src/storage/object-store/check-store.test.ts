@@ -30,7 +30,7 @@ it('rejects a missing folder at start while the database has files, until an ope
 it.each([
   [403, 'denies access to S3 bucket `uploads`. Correct S3_ACCESS_KEY_ID'],
   [404, 'S3 bucket `uploads` does not exist at'],
-  [301, 'refuses requests for S3 bucket `uploads`. Correct S3_REGION'],
+  [301, 'rejects requests for S3 bucket `uploads`. Correct S3_REGION'],
 ])('rejects a bucket at start that the server answers with %i, without a secret', async (status, sentence) => {
   const url = await startHttpServer((_req, res) => void res.writeHead(status).end());
   const s3 = { OBJECT_STORE: 's3', S3_BUCKET: 'uploads', S3_ENDPOINT: url, S3_FORCE_PATH_STYLE: 'true' };

@@ -39,7 +39,7 @@ async function rejectLostStore(db: FilesContext['db'], dir: string): Promise<voi
   );
 }
 
-/** Why an S3 server rejects the bucket of the settings; undefined for failures that may pass. */
+/** Reason why an S3 server rejects the bucket of the settings; undefined for temporary failures. */
 function explainBucketError(status: number | undefined, config: FilesConfig): string | undefined {
   const { S3_BUCKET, S3_ENDPOINT, S3_REGION } = config;
   const at = S3_ENDPOINT === undefined ? `Amazon S3 (region ${S3_REGION})` : new URL(S3_ENDPOINT).origin;
@@ -50,7 +50,7 @@ function explainBucketError(status: number | undefined, config: FilesConfig): st
       return `${at} denies access to S3 bucket \`${S3_BUCKET}\`. Correct S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY, or grant the rights in docs/s3.md.`;
     case 301:
     case 400:
-      return `${at} refuses requests for S3 bucket \`${S3_BUCKET}\`. Correct S3_REGION (now ${S3_REGION}), S3_BUCKET or S3_FORCE_PATH_STYLE.`;
+      return `${at} rejects requests for S3 bucket \`${S3_BUCKET}\`. Correct S3_REGION (now ${S3_REGION}), S3_BUCKET or S3_FORCE_PATH_STYLE.`;
     default:
       return undefined;
   }

@@ -4,7 +4,7 @@ import { parseId } from '@latchkey/kit/validation/id';
 export interface StoredObject {
   readonly key: string;
   readonly byteSize: number;
-  /** Left by an upload that never finished; it is no object and can only be removed. */
+  /** Left by an upload that never finished; it can only be removed. */
   readonly unfinished: boolean;
 }
 

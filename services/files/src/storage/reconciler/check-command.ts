@@ -140,7 +140,7 @@ function describeBytes(bytes: number): string {
   return `${(bytes / 1024 ** power).toFixed(1)} ${UNITS[power - 1]}`;
 }
 
-/** Why a check failed, without any secret. */
+/** Reason of a failed check, without any secret. */
 export function explainError(err: unknown): string {
   if (err instanceof ConfigError) return `Wrong settings:\n${err.message.replace(/^/gm, '  ')}`;
   const { message, code } = err as NodeJS.ErrnoException;

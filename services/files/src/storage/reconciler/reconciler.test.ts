@@ -150,7 +150,7 @@ describe('findings', () => {
 describe('while the system runs', () => {
   const remove = async (id: string) => void (await files.client.deleteFile({ ...ref, fileId: id }));
 
-  it('a file that is deleted meanwhile is no finding', async () => {
+  it('a file that is deleted meanwhile is not a finding', async () => {
     const [read, listed] = [await storeFile(files, ref), await storeFile(files, ref)];
     const reading = withStore((store) => ({
       async read(key) {
@@ -162,7 +162,7 @@ describe('while the system runs', () => {
     expect((await check(afterListing(() => remove(listed)))).found).toEqual([]);
   });
 
-  it('an object whose upload commits after the listing, or that is removed then, is no finding', async () => {
+  it('an object whose upload commits after the listing, or that is removed then, is not a finding', async () => {
     const committing = Promise.withResolvers<void>();
     const { findOwned } = files.ctx;
     const slow = createUploads({ ...files.ctx, findOwned: (...args) => committing.promise.then(() => findOwned(...args)) });
@@ -182,7 +182,7 @@ describe('while the system runs', () => {
     expect(await check(ctx)).toMatchObject({ found: [`unfinished upload ${stays}`], counts: { objects: 1 } });
   });
 
-  it('uploads and deletions under load are no findings', async () => {
+  it('uploads and deletions under load are not findings', async () => {
     const uploads = createUploads(files.ctx);
     const uploadAndDelete = async () => {
       const own = files.createOwned();

@@ -7,7 +7,7 @@ const SILENCE_MS_MAX = 10_000;
 
 /** The body of a chunk. Its parts end properly also where it fails: what came of it is stored. */
 export class ChunkBody {
-  /** Why it failed, once it has ended. */
+  /** Reason of the failure, once it has ended. */
   error: unknown;
   isEnded = false;
   readonly #chunks: AsyncIterator<Uint8Array>;

@@ -177,7 +177,7 @@ export async function clearFileId(tx: Db, id: string): Promise<void> {
   await sql`update resumable_upload set file_id = null where id = ${id}`.execute(tx);
 }
 
-/** Which open uploads to end. */
+/** Selection of open uploads to end. */
 type Which =
   | { readonly accountId: string; readonly id: string }
   | { readonly accountId: string; readonly expired: true }

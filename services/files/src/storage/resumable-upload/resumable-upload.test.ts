@@ -51,7 +51,7 @@ async function sweep(): Promise<void> {
   await sweepObjectDeletions(files.ctx, new AbortController().signal);
 }
 
-/** What is left of an application, once all that is due was swept. */
+/** Rows and objects left of an application after a sweep. */
 async function holdings(ref: OwnedRef) {
   await files.db.query('update object_deletion set due_at = now()');
   await sweep();
@@ -61,7 +61,7 @@ async function holdings(ref: OwnedRef) {
 const age = (hours: number) =>
   files.db.query('update resumable_upload set expires_at = expires_at - make_interval(hours => $1)', [hours]);
 
-/** Whether a file of this size could be uploaded now. */
+/** True if a file of this size could be uploaded now. */
 const fits = (ref: OwnedRef, byteSize: number, env: Record<string, string>) => {
   serial += 1;
   return createUploads(files.connect({ env }).ctx).begin(ref, { byteSize, name: `probe-${serial}` });
@@ -300,7 +300,7 @@ describe('an unfinished upload', () => {
     expect(raced.filter(({ status }) => status === 'fulfilled')).toHaveLength(4);
   });
 
-  it('is no unknown object', async () => {
+  it('is not an unknown object', async () => {
     const ref = files.createOwned();
     await append(ref, await create(ref, 10), 0, Buffer.from('bytes'));
     const unknown: string[] = [];

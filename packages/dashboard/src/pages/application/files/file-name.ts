@@ -11,7 +11,7 @@ export const normalizeName = (name: string) =>
     .replace(/[\p{Cc}\p{Cf}]/gu, '')
     .trim();
 
-/** Why files cannot have this name; undefined if they can. */
+/** Reason why files cannot have this name; undefined if they can. */
 export function findNameProblem(name: string): string | undefined {
   const text = normalizeName(name);
   if (text === '') return 'Enter a name.';

@@ -18,7 +18,7 @@ function usePaused(value: string): string {
   return paused;
 }
 
-/** Why a file cannot get this name, or that it is free; checked while typing pauses. */
+/** Result of the check of a name, which runs while typing pauses. */
 function useNameCheck(applicationId: string, text: string, current: string | undefined) {
   const name = normalizeName(text);
   const problem = findNameProblem(name);
@@ -38,7 +38,7 @@ interface NameFormProps {
   readonly current?: string;
   readonly action: string;
   readonly isPending?: boolean;
-  /** Why the last name was rejected. */
+  /** Reason why the last name was rejected. */
   readonly error?: ReactNode;
   readonly takesFocus?: boolean;
   readonly onSubmit: (name: string) => void;

@@ -14,8 +14,8 @@ export type UploadState =
   | { readonly kind: 'cancelled' };
 
 /**
- * What happens if a file has the name: a person decides, the file is replaced, or the name gets a
- * number.
+ * Effect of an upload whose name a file has: a person decides, the file is replaced, or the name
+ * gets a number.
  */
 export type IfTaken = 'ask' | 'replace' | 'number';
 

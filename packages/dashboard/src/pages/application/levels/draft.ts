@@ -24,7 +24,7 @@ export function moveLevel(levels: readonly Level[], from: number, to: number): r
   return others.toSpliced(to, 0, moved);
 }
 
-/** Why a level can't be saved, by its key. */
+/** Reasons why levels can't be saved, by their keys. */
 export function findProblems(levels: readonly Level[]): ReadonlyMap<number, string> {
   const names = toNames(levels);
   const problems = levels.map(({ key }, index): [number, string | undefined] => [key, findProblem(names, index)]);
