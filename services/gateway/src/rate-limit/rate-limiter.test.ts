@@ -1,5 +1,5 @@
 import { createLogger } from '@latchkey/kit/log/logger';
-import { checkRedisAccess, createFailFastRedis, type Redis } from '@latchkey/kit/redis/redis';
+import { checkRedisAccess, connectInBackground, createFailFastRedis, type Redis } from '@latchkey/kit/redis/redis';
 import { eventually } from '@latchkey/testkit/eventually';
 import { startTcpProxy, type TcpProxy } from '@latchkey/testkit/network/tcp-proxy';
 import { startOwnCluster } from '@latchkey/testkit/redis/own-cluster';
@@ -20,7 +20,9 @@ async function connectTo(url: string): Promise<Redis> {
   // Only behind the proxy are time-outs tested; elsewhere a busy machine must not cause any.
   const redis = createFailFastRedis(url, silent, url === proxy.url ? {} : { commandTimeout: 10_000 });
   connections.push(redis);
-  await redis.connect();
+  // Its first response may come too late, and then it connects again.
+  await connectInBackground(redis);
+  await eventually(() => redis.status === 'ready', { timeoutMs: 10_000 });
   return redis;
 }
 
