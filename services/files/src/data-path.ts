@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { ACTOR_HEADER } from '@latchkey/audit/actor';
 import { bodyRoute, type HttpRoute } from '@latchkey/kit/rpc/server/http-route';
 import { UploadAvatarResponseSchema } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
@@ -9,6 +10,7 @@ import { createDownloadHandler, downloadRoutes } from './storage/download/downlo
 import { type Chunk, createAppendUpload } from './storage/resumable-upload/append-upload.ts';
 import { toMessage } from './storage/resumable-upload/upload.rpc.ts';
 import { createReceiveUpload } from './storage/upload/receive-upload.ts';
+import type { AccountBody } from './storage/upload/upload-call.ts';
 
 /** Uploads and downloads, whose bytes do not travel as messages (architecture 4). */
 export const createDataPath = (ctx: FilesContext, uploadAvatar: ReceiveAvatar) => {
@@ -27,41 +29,26 @@ export function dataPathRoutes({ upload, appendUpload, uploadAvatar, download }:
     path: '/upload-chunks',
     output: AppendUploadResponseSchema,
     handle: (req, requestId) => {
-      const {
-        'x-account-id': accountId,
-        'x-upload-id': uploadId,
-        'x-upload-offset': offset,
-        'content-length': length,
-      } = req.headers;
-      const actor = req.headers[ACTOR_HEADER];
-      return appendUpload({
-        accountId: String(accountId),
-        uploadId: String(uploadId),
-        byteOffset: Number(offset),
-        byteSize: length === undefined ? undefined : Number(length),
-        body: req,
-        requestId,
-        actor: typeof actor === 'string' ? actor : undefined,
-      });
+      const { 'x-upload-id': uploadId, 'x-upload-offset': offset } = req.headers;
+      return appendUpload({ ...readBody(req, requestId), uploadId: String(uploadId), byteOffset: Number(offset) });
     },
   });
   const avatars = bodyRoute({
     path: '/avatars',
     output: UploadAvatarResponseSchema,
-    handle: (req, requestId) => {
-      const { 'x-account-id': accountId = '', 'x-client-network': clientNetwork = '', 'content-length': length } = req.headers;
-      const { [ACTOR_HEADER]: actor, 'x-checksum': checksum } = req.headers;
-      return uploadAvatar({
-        accountId: String(accountId),
-        clientNetwork: String(clientNetwork),
-        body: req,
-        byteSize: length === undefined ? undefined : Number(length),
-        requestId,
-        actor: typeof actor === 'string' ? actor : undefined,
-        checksum: typeof checksum === 'string' ? Buffer.from(checksum, 'hex') : undefined,
-        idempotency: req.headers,
-      });
-    },
+    handle: (req, requestId) =>
+      uploadAvatar({ ...readBody(req, requestId), clientNetwork: String(req.headers['x-client-network'] ?? '') }),
   });
   return [uploads, chunks, avatars, ...downloadRoutes(download)];
+}
+
+function readBody(req: IncomingMessage, requestId: string): AccountBody {
+  const { 'x-account-id': accountId = '', 'content-length': length, [ACTOR_HEADER]: actor, 'x-checksum': checksum } = req.headers;
+  return {
+    ...{ accountId: String(accountId), body: req, requestId },
+    byteSize: length === undefined ? undefined : Number(length),
+    actor: typeof actor === 'string' ? actor : undefined,
+    checksum: typeof checksum === 'string' ? Buffer.from(checksum, 'hex') : undefined,
+    idempotency: req.headers,
+  };
 }

@@ -1,6 +1,5 @@
 import type { Transport } from '@connectrpc/connect';
 import { publishChanges } from '@latchkey/audit/announce';
-import { auditRoute } from '@latchkey/audit/audit.rpc';
 import { withIdempotency } from '@latchkey/audit/idempotency';
 import { createAuditSweeper } from '@latchkey/audit/sweeper';
 import { createDataService, type DataServiceParts } from '@latchkey/kit/database/data-service';
@@ -12,8 +11,6 @@ import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { createSweeper, type Sweep } from '@latchkey/kit/sweeper/sweeper';
 import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
-import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
-import { UploadService } from '@latchkey/proto/latchkey/files/v1/upload_pb';
 import { type Avatars, createAvatars, createAvatarWorker } from './avatars/avatar.queue.ts';
 import { avatarRpc } from './avatars/avatar.rpc.ts';
 import { DECODE_MS } from './avatars/avatar-limits.ts';
@@ -22,14 +19,13 @@ import type { AvatarWorkerConfig, FilesConfig } from './config.ts';
 import { type FilesContext, openContext, openStorage, SCHEMA } from './context.ts';
 import { createDataPath, dataPathRoutes } from './data-path.ts';
 import { migrations } from './db/migrations.ts';
+import { filesRoutes } from './files.rpc.ts';
 import { createDeletionFollower } from './storage/application/deleted-application.consumer.ts';
 import { purgeTombstones } from './storage/application/deleted-application.ts';
-import { fileRpc } from './storage/file/file.rpc.ts';
 import { sweepAbandonedUploads, sweepObjectDeletions } from './storage/object-deletion/object-deletion.ts';
 import { checkStore } from './storage/object-store/check-store.ts';
 import { reportUnknownObjects } from './storage/reconciler/unknown-objects.ts';
 import { sweepUploads } from './storage/resumable-upload/resumable-upload.ts';
-import { uploadRpc } from './storage/resumable-upload/upload.rpc.ts';
 
 /** Time for what is under way besides uploads, calls and decoding when a service stops. */
 const STOP_SLACK_MS = 30_000;
@@ -54,14 +50,8 @@ export function createFilesService(
     migrations,
     logger,
     routes: [
-      withIdempotency(rpcRoute(FileService, fileRpc(ctx)), {
-        sealingKey: ctx.resultKey,
-        secrets: new Set(['createDownloadUrl']),
-        reads: new Set(['checkFileName']),
-      }),
-      withIdempotency(rpcRoute(UploadService, uploadRpc(ctx)), { sealingKey: ctx.resultKey }),
+      ...filesRoutes(ctx),
       withIdempotency(rpcRoute(AvatarService, avatarRpc(ctx, avatars)), { sealingKey: ctx.resultKey }),
-      auditRoute(ctx.pool),
     ],
     prepare: () => checkStore(ctx, config),
     background: [...createSweepers(ctx, avatars, config, deps), ctx.processLock, ctx.usage, avatars, changes],

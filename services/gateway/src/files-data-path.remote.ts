@@ -13,7 +13,7 @@ import { UploadAvatarResponseSchema } from '@latchkey/proto/latchkey/files/v1/av
 import { UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { AppendUploadResponseSchema } from '@latchkey/proto/latchkey/files/v1/upload_pb';
 import { errors } from './errors.ts';
-import type { FilesDataPath } from './files-data-path.ts';
+import type { FilesDataPath, RequestBody } from './files-data-path.ts';
 import { announcedByteSize } from './http/request-body.ts';
 
 /** Headers of a download request that the files service gets. */
@@ -46,20 +46,13 @@ export function createRemoteFilesDataPath(options: {
       const call = { path: '/uploads', headers, body, byteSize: announcedByteSize(body), requestId, timeoutMs };
       return bodies.send(call, UploadFileResponseSchema);
     },
-    appendUpload({ accountId, uploadId, byteOffset, actor, ...chunk }) {
-      const offset = String(byteOffset);
-      const headers = { 'x-account-id': accountId, 'x-upload-id': uploadId, 'x-upload-offset': offset, [ACTOR_HEADER]: actor };
-      return bodies.send({ path: '/upload-chunks', headers, ...chunk, timeoutMs }, AppendUploadResponseSchema);
+    appendUpload({ uploadId, byteOffset, ...body }) {
+      const headers = { ...toHeaders(body), 'x-upload-id': uploadId, 'x-upload-offset': String(byteOffset) };
+      return bodies.send({ path: '/upload-chunks', ...body, headers, timeoutMs }, AppendUploadResponseSchema);
     },
-    uploadAvatar({ accountId, clientNetwork, actor, checksum, idempotency, ...image }) {
-      const headers = {
-        'x-account-id': accountId,
-        'x-client-network': clientNetwork,
-        [ACTOR_HEADER]: actor,
-        ...(checksum && { 'x-checksum': checksum.toString('hex') }),
-        ...idempotency,
-      };
-      return bodies.send({ path: '/avatars', headers, ...image, timeoutMs }, UploadAvatarResponseSchema);
+    uploadAvatar({ clientNetwork, ...body }) {
+      const headers = { ...toHeaders(body), 'x-client-network': clientNetwork };
+      return bodies.send({ path: '/avatars', ...body, headers, timeoutMs }, UploadAvatarResponseSchema);
     },
     async download(req, res, requestId, clientNetwork) {
       const [, token] = DOWNLOAD_TARGET.exec(req.url ?? '') ?? [];
@@ -80,6 +73,13 @@ export function createRemoteFilesDataPath(options: {
     },
   };
 }
+
+const toHeaders = ({ accountId, actor, checksum, idempotency }: RequestBody) => ({
+  'x-account-id': accountId,
+  [ACTOR_HEADER]: actor,
+  ...(checksum && { 'x-checksum': checksum.toString('hex') }),
+  ...idempotency,
+});
 
 /** Resolves with the response once its head has arrived. Ends with the client. */
 async function requestHead(url: string, options: RequestOptions, res: ServerResponse): Promise<IncomingMessage> {

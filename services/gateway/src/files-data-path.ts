@@ -3,10 +3,11 @@ import type { Readable } from 'node:stream';
 import type { UploadFileResponse } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import type { Upload } from '@latchkey/proto/latchkey/files/v1/upload_pb';
 
-export interface AvatarUpload {
+/** The body of a request, and who sends it. */
+export interface RequestBody {
   readonly accountId: string;
-  readonly clientNetwork: string;
-  readonly body: IncomingMessage;
+  readonly body: Readable;
+  /** The declared size in bytes. */
   readonly byteSize: number | undefined;
   readonly requestId: string;
   readonly actor: string;
@@ -14,18 +15,6 @@ export interface AvatarUpload {
   readonly checksum: Buffer | undefined;
   /** Metadata of a request with an idempotency key. */
   readonly idempotency: Readonly<Record<string, string>> | undefined;
-}
-
-/** A chunk of a resumable upload. */
-export interface UploadChunk {
-  readonly accountId: string;
-  readonly uploadId: string;
-  readonly byteOffset: number;
-  readonly body: Readable;
-  /** The declared size in bytes. */
-  readonly byteSize: number | undefined;
-  readonly requestId: string;
-  readonly actor: string;
 }
 
 /** Transfers the bytes of files. Errors are DomainError or ConnectError. */
@@ -37,8 +26,10 @@ export interface FilesDataPath {
     requestId: string,
   ): Promise<Pick<UploadFileResponse, 'id' | 'byteSize' | 'checksum'>>;
   /** Stores a chunk, of a body that breaks off what came of it. An empty one finishes an upload. */
-  appendUpload(chunk: UploadChunk): Promise<{ readonly upload?: Upload | undefined }>;
-  uploadAvatar(avatar: AvatarUpload): Promise<{ readonly avatarId: string }>;
+  appendUpload(
+    chunk: RequestBody & { readonly uploadId: string; readonly byteOffset: number },
+  ): Promise<{ readonly upload?: Upload | undefined }>;
+  uploadAvatar(avatar: RequestBody & { readonly clientNetwork: string }): Promise<{ readonly avatarId: string }>;
   /** Responds to a request for `/downloads/<token>`. Throws only before the response begins. */
   download(req: IncomingMessage, res: ServerResponse, requestId: string, clientNetwork: string): Promise<void>;
 }

@@ -1255,7 +1255,7 @@ export interface paths {
         head?: never;
         /**
          * Append a chunk to an upload
-         * @description tus 1.0.0. Bytes that arrive before a failure stay: `HEAD` says where to continue. One chunk at a time for each upload. The last chunk succeeds once the file is stored; bytes with another SHA-256 than announced are removed.
+         * @description tus 1.0.0. Bytes that arrive before a failure stay: `HEAD` says where to continue. One chunk at a time for each upload. The last chunk succeeds once the file is stored; bytes with another SHA-256 than announced are removed. With `Content-Digest` only a whole chunk that matches it stays.
          *
          *     Needs the scope `files:upload`, or a dashboard session.
          */
@@ -4309,6 +4309,10 @@ export interface operations {
                  * @example 0
                  */
                 "upload-offset": number;
+                /** @description Digests of the body (RFC 9530). A body with another SHA-256 is rejected; other algorithms are ignored. */
+                "content-digest"?: string;
+                /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
+                "idempotency-key"?: string;
             };
             path: {
                 /**

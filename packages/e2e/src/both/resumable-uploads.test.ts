@@ -151,6 +151,7 @@ describe('a request', () => {
     expect(JSON.parse(elsewhere.text).details[0].path).toBe('header.upload-offset');
     expect(outcome(await append(path, 0, some, { 'upload-offset': 'x' }))).toBe('400 VALIDATION_ERROR');
     expect(outcome(await append(path, 0, some, { 'content-type': 'application/octet-stream' }))).toBe('415 VALIDATION_ERROR');
+    expect(outcome(await append(path, 0, some, { 'idempotency-key': 'no digest' }))).toBe('400 bad_request');
     expect(outcome(await append(path, 0, Buffer.from('longer than it')))).toBe('413 limit_exceeded');
     expect(outcome(await append(path, 0, some, { 'tus-resumable': '0.2.2' }))).toBe('412 bad_request');
     const untyped = await fetch(`${api.baseUrl}${path}`, {

@@ -147,22 +147,38 @@ export const APPLICATION_ROUTES = KEY_ROUTES.filter(({ names }) => names !== und
 /** A wrong password: the request changes nothing. */
 const wrongProof = (more: object) => () => ({ password: 'not the password', ...more });
 
+const NEW_KEY = { name: 'A key', scopes: ['applications:read'], allApplications: true };
+
+const newIssuer = () => ({
+  ...{ name: unique(), issuer: 'https://issuer.example', audience: 'latchkey', claims: { sub: unique() } },
+  ...{ scopes: ['applications:read'], allApplications: true, lifetimeSeconds: 60 },
+});
+
+/** A route on something of the account, which a POST to `collection` creates. */
+function onOwn(method: RouteCase['method'], collection: string, action: string, create: () => object, body?: object): RouteCase {
+  const toPath = (id: string) => `${PANEL}/${collection}/${id}${action}`;
+  return {
+    ...route(`${method} ${toPath(NOTHING)}`, body && (() => body)),
+    prepare: async (api) => {
+      const { data } = await api.post(`${PANEL}/${collection}`, create());
+      return { path: toPath(data.id), ...(body && { body }) };
+    },
+  };
+}
+
 /** Routes that accept only a session (specification 5.1). */
 export const SESSION_ROUTES: readonly RouteCase[] = [
   route(`GET ${PANEL}/api-keys`),
   route(`GET ${PANEL}/list-api-keys`),
-  route(`POST ${PANEL}/api-keys`, () => ({ name: 'A key', scopes: ['applications:read'], allApplications: true })),
+  route(`POST ${PANEL}/api-keys`, () => NEW_KEY),
   route(`GET ${PANEL}/api-keys/${NOTHING}`),
   route(`GET ${PANEL}/api-keys/${NOTHING}/requests`),
-  route(`PATCH ${PANEL}/api-keys/${NOTHING}`, () => ({ name: 'Another name' })),
-  route(`POST ${PANEL}/api-keys/${NOTHING}/revoke`),
-  route(`POST ${PANEL}/api-keys/${NOTHING}/rotate`),
+  onOwn('PATCH', 'api-keys', '', () => NEW_KEY, { name: 'Another name' }),
+  onOwn('POST', 'api-keys', '/revoke', () => NEW_KEY),
+  onOwn('POST', 'api-keys', '/rotate', () => NEW_KEY),
   route(`GET ${PANEL}/trusted-issuers`),
-  route(`POST ${PANEL}/trusted-issuers`, () => ({
-    ...{ name: 'An issuer', issuer: 'https://issuer.example', audience: 'latchkey', claims: { sub: 'a' } },
-    ...{ scopes: ['applications:read'], allApplications: true, lifetimeSeconds: 60 },
-  })),
-  route(`DELETE ${PANEL}/trusted-issuers/${NOTHING}`),
+  route(`POST ${PANEL}/trusted-issuers`, newIssuer),
+  onOwn('DELETE', 'trusted-issuers', '', newIssuer),
   route(`GET ${PANEL}/audit-log`),
   { ...route(`POST ${PANEL}/upload-avatar`), request: () => ({ body: SMALLEST_PNG, headers: { 'content-type': 'image/png' } }) },
   route(`GET ${PANEL}/avatar`),

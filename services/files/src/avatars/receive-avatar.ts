@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { originFrom } from '@latchkey/audit/actor';
 import { identifyCall, prepareCall } from '@latchkey/audit/idempotency';
@@ -11,23 +10,13 @@ import type { FilesContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import { removeObjects } from '../storage/object-deletion/object-deletion.ts';
 import { objectKey } from '../storage/object-store/object-store.ts';
-import { Overdue, putWithDeadline, runUploadCall } from '../storage/upload/upload-call.ts';
+import { type AccountBody, Overdue, putWithDeadline, runUploadCall } from '../storage/upload/upload-call.ts';
 import { VerifiedBody } from '../storage/upload/verified-body.ts';
 import { type Avatar, endOrphan, endWaiting, insertAvatar, selectAvatar } from './avatar.store.ts';
 import { createUploadQuota } from './avatar-limits.ts';
 
-export interface AvatarUpload {
-  readonly accountId: string;
+export interface AvatarUpload extends AccountBody {
   readonly clientNetwork: string;
-  readonly body: Readable;
-  readonly byteSize: number | undefined;
-  readonly requestId: string;
-  /** As `x-latchkey-actor` has it; undefined without an actor. */
-  readonly actor?: string | undefined;
-  /** SHA-256 of the body. */
-  readonly checksum?: Buffer | undefined;
-  /** Headers of the gateway that identify a call with an idempotency key. */
-  readonly idempotency?: Readonly<Record<string, unknown>> | undefined;
 }
 
 export type ReceiveAvatar = (upload: AvatarUpload) => Promise<{ readonly avatarId: string }>;

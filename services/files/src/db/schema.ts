@@ -96,8 +96,9 @@ export interface ResumableUploadTable {
   store_state: Generated<object>;
   claim_id: string | null;
   lease_until: Date | null;
-  /** Lock of the process that claimed it. */
+  /** Lock of the process that claimed it, and the call with an idempotency key. */
   process_lock: string | null;
+  claim_call: Buffer | null;
   /** Of the file. */
   checksum: Buffer | null;
   /** The file that it replaces; null where the file has the id of the upload. */

@@ -2,11 +2,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Client, createClient } from '@connectrpc/connect';
-import { auditRoute } from '@latchkey/audit/audit.rpc';
 import { migrate } from '@latchkey/kit/database/migrate';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
-import { type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
+import type { RpcRoute } from '@latchkey/kit/rpc/route';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { UploadService } from '@latchkey/proto/latchkey/files/v1/upload_pb';
 import { eventually } from '@latchkey/testkit/eventually';
@@ -17,9 +16,8 @@ import { afterAll, beforeAll, expect } from 'vitest';
 import { readFilesConfig } from '../config.ts';
 import { type FileLimits, type FilesContext, openContext, SCHEMA } from '../context.ts';
 import { migrations } from '../db/migrations.ts';
-import { fileRpc } from '../storage/file/file.rpc.ts';
+import { filesRoutes } from '../files.rpc.ts';
 import type { ObjectStore } from '../storage/object-store/object-store.ts';
-import { uploadRpc } from '../storage/resumable-upload/upload.rpc.ts';
 import { createFakeApps, type FakeApps, type OwnedRef } from './fake-apps.ts';
 import { openPool } from './open-pool.ts';
 
@@ -119,7 +117,7 @@ function createInstance({ url, objectsDir, apps }: Surroundings, options: Instan
   const { ctx: opened, close } = openContext(config, apps.transport, logger, options.clock);
   const limits = { ...opened.limits, ...options.limits };
   const ctx: FilesContext = { ...opened, limits, store: options.aroundStore?.(opened.store) ?? opened.store };
-  const routes = [rpcRoute(FileService, fileRpc(ctx)), rpcRoute(UploadService, uploadRpc(ctx)), auditRoute(ctx.pool)];
+  const routes = filesRoutes(ctx);
   const transport = createDirectTransport(routes, logger);
   return {
     routes,

@@ -1,12 +1,10 @@
 import { Readable } from 'node:stream';
 import { type CallOptions, type Client, createClient } from '@connectrpc/connect';
-import { withIdempotency } from '@latchkey/audit/idempotency';
 import { fromConnectError } from '@latchkey/kit/errors/errors';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
-import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import type { FilesContext } from '../context.ts';
-import { fileRpc } from '../storage/file/file.rpc.ts';
+import { filesRoutes } from '../files.rpc.ts';
 import type { UploadResponse } from '../storage/upload/begin-upload.ts';
 import { createReceiveUpload } from '../storage/upload/receive-upload.ts';
 import type { OwnedRef } from './fake-apps.ts';
@@ -34,8 +32,7 @@ export interface Uploads {
 let serial = 0;
 
 export function createUploads(ctx: FilesContext): Uploads {
-  const routes = [withIdempotency(rpcRoute(FileService, fileRpc(ctx)), { sealingKey: ctx.resultKey })];
-  const client = createClient(FileService, createDirectTransport(routes, ctx.logger));
+  const client = createClient(FileService, createDirectTransport(filesRoutes(ctx), ctx.logger));
   const receive = createReceiveUpload(ctx);
   const begin: Uploads['begin'] = async (ref, { name, byteSize, expectedChecksum, replace } = {}, call = {}) => {
     serial += 1;

@@ -19,12 +19,9 @@ export const idempotencyHeaders = z.object({
     }),
 });
 
-/**
- * True if requests of a route may carry an idempotency key (ADR 21). Chunks ignore it, as they have
- * an offset.
- */
-export const takesIdempotencyKey = ({ method, url, bytesBody }: Pick<Route, 'method' | 'url' | 'bytesBody'>) =>
-  isStateChanging(method) && url.startsWith('/api/v1/panel/') && !(bytesBody === 'chunk' && method === 'PATCH');
+/** True if requests of a route may carry an idempotency key (ADR 21). */
+export const takesIdempotencyKey = ({ method, url }: Pick<Route, 'method' | 'url'>) =>
+  isStateChanging(method) && url.startsWith('/api/v1/panel/');
 
 /** Hashes the body of a request with a key, as part of its fingerprint. */
 export function hashBody({ headers }: FastifyRequest, body: Buffer): void {

@@ -6,8 +6,8 @@ import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { errors } from '../errors.ts';
 import { digestHeaders, requireDigest } from '../http/content-digest.ts';
-import { announcedByteSize, sendContinue } from '../http/request-body.ts';
-import { currentRequest, formatRequestActor } from '../request-context.ts';
+import { sendContinue } from '../http/request-body.ts';
+import { readRequestBody } from '../routing/read-request-body.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { idText } from '../routing/schemas.ts';
 
@@ -42,26 +42,15 @@ export function avatarRoutes({ clients, filesData, limits }: RouteContext) {
       data: z.object({ avatarUrl: z.string().meta({ description: 'Path of this avatar. Every upload has a new one.' }) }),
       failures: ['content_digest_required', 'avatar_too_large', UploadAvatarResponseSchema],
       message: 'Avatar uploaded.',
-      handle: async ({ principal, clientIp, raw, reply, headers }) => {
-        const { accountId } = principal;
-        const { 'content-digest': digest } = headers;
-        const idempotency = currentRequest()?.idempotency;
-        requireDigest(headers);
-        const byteSize = announcedByteSize(raw);
+      handle: async (request) => {
+        requireDigest(request.headers);
+        const body = readRequestBody(request);
+        const { accountId, byteSize, idempotency } = body;
         if (byteSize !== undefined && byteSize > AVATAR_BYTES_MAX) throw errors.avatar_too_large();
         const repeated = idempotency && (await clients.avatars.findUploadedAvatar({ accountId }));
         if (repeated?.avatarId !== undefined) return { avatarUrl: avatarUrlOf(repeated.avatarId) };
-        sendContinue(reply.raw);
-        const { avatarId } = await filesData.uploadAvatar({
-          accountId,
-          clientNetwork: networkOf(clientIp),
-          body: raw,
-          byteSize,
-          requestId: reply.request.id,
-          actor: formatRequestActor({ principal, clientIp }),
-          checksum: digest?.byteLength ? digest : undefined,
-          idempotency,
-        });
+        sendContinue(request.reply.raw);
+        const { avatarId } = await filesData.uploadAvatar({ ...body, clientNetwork: networkOf(request.clientIp) });
         return { avatarUrl: avatarUrlOf(avatarId) };
       },
     }),

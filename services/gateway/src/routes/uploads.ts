@@ -9,9 +9,11 @@ import { z } from 'zod';
 import type { Principal } from '../authentication/credential.ts';
 import { isStateChanging } from '../authentication/csrf.ts';
 import { errors } from '../errors.ts';
+import { digestHeaders, requireDigest } from '../http/content-digest.ts';
 import { announcedByteSize, bytesTypeUnsupported, CHUNK_MEDIA_TYPE, sendContinue } from '../http/request-body.ts';
-import { currentRequest, formatRequestActor } from '../request-context.ts';
+import { currentRequest } from '../request-context.ts';
 import { resolveApplication } from '../routing/application.ts';
+import { readRequestBody } from '../routing/read-request-body.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationId, checksum, fileName, flag, idOf, idText, timestamp, toIso } from '../routing/schemas.ts';
 
@@ -104,43 +106,34 @@ const OFFSET_HEADERS = {
 /** Rejections of first bytes that end the upload they came with: the request itself is at fault. */
 const BODY_FAULTS = new Set(['chunk_too_long', 'chunks_too_small']);
 
+type UploadRequest = Parameters<typeof readRequestBody>[0];
+
 export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
   const { uploads, files } = clients;
   const { method } = UploadService;
   const tus = { headersAlways: TUS, checkHead: checkVersion };
 
   /** The upload of a path, whose application the principal may use. */
-  async function find({ principal, params: { id: uploadId } }: { principal: Principal; params: { id: string } }) {
+  async function find(
+    { principal, params: { id: uploadId } }: { principal: Principal; params: { id: string } },
+    repeatsAppend = false,
+  ) {
     const { accountId } = principal;
-    const found = (await uploads.getUpload({ accountId, uploadId })).upload as Upload;
+    const found = (await uploads.getUpload({ accountId, uploadId, repeatsAppend })).upload as Upload;
     await resolveApplication(clients, principal, found.applicationId);
     return found;
   }
 
-  async function append(
-    { id, byteOffset }: { readonly id: string; readonly byteOffset: number },
-    { principal, clientIp, reply }: { principal: Principal; clientIp: string; reply: FastifyReply },
-    body: Readable,
-    byteSize: number | undefined,
-  ): Promise<Upload> {
-    sendContinue(reply.raw);
-    const appended = await filesData.appendUpload({
-      accountId: principal.accountId,
-      uploadId: id,
-      byteOffset,
-      byteSize,
-      body,
-      requestId: reply.request.id,
-      actor: formatRequestActor({ principal, clientIp }),
-    });
+  async function append(uploadId: string, byteOffset: number, request: UploadRequest, body?: Readable): Promise<Upload> {
+    sendContinue(request.reply.raw);
+    const appended = await filesData.appendUpload({ ...readRequestBody(request, body), uploadId, byteOffset });
     return appended.upload as Upload;
   }
 
-  /** Ends the upload of a rejected creation. Where that fails, it expires. */
-  async function discard(ref: { readonly accountId: string; readonly uploadId: string }): Promise<void> {
-    // The idempotency key is that of the creation, whose result the call would get.
-    delete currentRequest()?.idempotency;
-    await uploads.endUpload(ref).catch(() => undefined);
+  /** Makes the file of an upload whose bytes are there, and whose commit failed or was cut off. */
+  async function complete(found: Upload, request: UploadRequest): Promise<Upload> {
+    if (found.byteOffset < found.byteSize || found.checksum.byteLength > 0) return found;
+    return append(found.id, Number(found.byteOffset), request, Readable.from([]));
   }
 
   return [
@@ -196,14 +189,17 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
         const expectedChecksum = new Uint8Array(Buffer.from(sha256, 'hex'));
         const created = (await uploads.createUpload({ ...application, ...description, expectedChecksum })).upload as Upload;
         reply.header('location', `${URL}/${created.id}`);
+        // The idempotency key is that of the creation, whose result other calls would get.
+        delete currentRequest()?.idempotency;
         const ref = { principal, params: { id: created.id } };
         // A repeated request may come after other chunks.
         if (currentRequest()?.isReplayed || byteSize === 0) return describe(reply, await find(ref));
-        const appended = append({ id: created.id, byteOffset: 0 }, request, raw, byteSize).catch(async (err: unknown) => {
+        const appended = append(created.id, 0, request).catch(async (err: unknown) => {
           const known = raw instanceof ChunkedRequest && raw.rejection ? raw.rejection : fromConnectError(err);
           if (known && BODY_FAULTS.has(known.reason)) {
             reply.removeHeader('location');
-            await discard({ accountId: principal.accountId, uploadId: created.id });
+            // Where this fails, the upload expires.
+            await uploads.endUpload({ accountId: principal.accountId, uploadId: created.id }).catch(() => undefined);
           }
           // The client learns of a part of its body by the offset, and continues there.
           if ((known?.httpStatus ?? 500) < 500 && known?.kind !== 'timeout') throw err;
@@ -240,12 +236,9 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
       message: 'Successfully fetched upload.',
       handle: async (request) => {
         const found = await find(request);
-        const { id, byteSize, byteOffset, metadata } = found;
+        const { byteSize, metadata } = found;
         request.reply.headers({ 'upload-length': String(byteSize), ...(metadata && { 'upload-metadata': metadata }) });
-        // The bytes are there, and the commit failed, or its process ended.
-        const isReceived = byteOffset === byteSize && found.checksum.byteLength === 0;
-        if (!isReceived) return describe(request.reply, found);
-        return describe(request.reply, await append({ id, byteOffset: Number(byteOffset) }, request, Readable.from([]), 0));
+        return describe(request.reply, await complete(found, request));
       },
     }),
     defineRoute(`PATCH ${URL}/:id`, 'files:upload', {
@@ -255,20 +248,28 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
       description: [
         'tus 1.0.0. Bytes that arrive before a failure stay: `HEAD` says where to continue. One chunk at a time for each upload.',
         'The last chunk succeeds once the file is stored; bytes with another SHA-256 than announced are removed.',
+        'With `Content-Digest` only a whole chunk that matches it stays.',
       ].join(' '),
       bytesBody: 'chunk',
       params,
-      headers: tusHeaders.extend({ 'upload-offset': byteCount('Bytes that are stored already.', '0') }),
+      headers: tusHeaders.extend({ 'upload-offset': byteCount('Bytes that are stored already.', '0'), ...digestHeaders.shape }),
       successStatus: 204,
       successHeaders: OFFSET_HEADERS,
-      failures: [method.getUpload, AppendUploadResponseSchema, 'application_forbidden', 'tus_version_unsupported'],
+      failures: [
+        'content_digest_required',
+        method.getUpload,
+        AppendUploadResponseSchema,
+        'application_forbidden',
+        'tus_version_unsupported',
+      ],
       message: '',
       handle: async (request) => {
         const { raw, reply, headers } = request;
         if (raw.headers['content-type'] === undefined) throw bytesTypeUnsupported(CHUNK_MEDIA_TYPE);
-        const { id } = await find(request);
-        const byteOffset = headers['upload-offset'];
-        describe(reply, await append({ id, byteOffset }, request, raw, announcedByteSize(raw)));
+        requireDigest(headers);
+        const found = await find(request, true);
+        const isRepeated = currentRequest()?.isReplayed === true;
+        describe(reply, await (isRepeated ? complete(found, request) : append(found.id, headers['upload-offset'], request)));
       },
     }),
     defineRoute(`DELETE ${URL}/:id`, 'files:upload', {

@@ -212,6 +212,14 @@ export declare type GetUploadRequest = Message<"latchkey.files.v1.GetUploadReque
    * @generated from field: string upload_id = 2;
    */
   uploadId: string;
+
+  /**
+   * True to get the upload as an earlier chunk with the idempotency key of this call left it, if
+   * there was one. Chunks with a key ask so before their body is read.
+   *
+   * @generated from field: bool repeats_append = 3;
+   */
+  repeatsAppend: boolean;
 };
 
 /**
@@ -324,7 +332,8 @@ export declare const EndUploadResponseSchema: GenMessage<EndUploadResponse>;
 /**
  * AppendUploadResponse is the response to the body of a chunk, once its bytes are durable; to that
  * of the last one, once the file has its row. Errors have the form of a failed unary Connect call.
- * Bytes that were stored before an error stay, save for `upload_checksum_mismatch`.
+ * Bytes that were stored before an error stay, save for `upload_checksum_mismatch`; those of a chunk
+ * with a checksum stay if all of them came.
  *
  * @generated from message latchkey.files.v1.AppendUploadResponse
  */
@@ -414,7 +423,8 @@ export declare const UploadErrorSchema: GenEnum<UploadError>;
 /**
  * UploadService creates and ends resumable uploads. The bytes travel as bodies of HTTP requests:
  * `PUT /upload-chunks` with the headers `x-account-id`, `x-upload-id` and `x-upload-offset`, whose
- * response is an AppendUploadResponse. An upload expires 24 hours after its last chunk. Until then
+ * response is an AppendUploadResponse. `x-checksum` is the SHA-256 of the body in hex, if it is
+ * known. A chunk with an idempotency key has its metadata as headers, and a checksum. An upload expires 24 hours after its last chunk. Until then
  * it reserves its name, its storage and one file. `upload_not_found` covers an upload of another
  * account, one that never existed and a string that is not a UUID.
  *

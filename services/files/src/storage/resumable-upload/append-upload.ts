@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
-import { addAbortSignal, type Readable } from 'node:stream';
+import { addAbortSignal } from 'node:stream';
+import { type CallIdentity, identifyCall, resumeCall } from '@latchkey/audit/idempotency';
+import { runStatement } from '@latchkey/audit/transaction';
 import { commonErrors, DomainError } from '@latchkey/kit/errors/errors';
 import { releaseBytes } from '@latchkey/kit/http/write-chunk';
 import { newId, parseId } from '@latchkey/kit/validation/id';
@@ -10,7 +12,7 @@ import { isDeleted } from '../application/deleted-application.store.ts';
 import { removeObjectsSoon } from '../object-deletion/object-deletion.ts';
 import { type Appended, LostBytesError, objectKey } from '../object-store/object-store.ts';
 import { commitUpload } from '../upload/commit-upload.ts';
-import { runUploadCall, toDomainError } from '../upload/upload-call.ts';
+import { type AccountBody, runUploadCall, toDomainError } from '../upload/upload-call.ts';
 import { lockUsage } from '../upload/usage.store.ts';
 import { HEAD_BYTES } from '../upload/verified-body.ts';
 import { ChunkBody } from './chunk-body.ts';
@@ -26,15 +28,9 @@ const RENEWALS = 3;
  */
 const CHECKPOINT_BYTES = 10 * 1024 * 1024;
 
-export interface Chunk {
-  readonly accountId: string;
+export interface Chunk extends AccountBody {
   readonly uploadId: string;
   readonly byteOffset: number;
-  /** Declared size in bytes. */
-  readonly byteSize: number | undefined;
-  readonly body: Readable;
-  readonly requestId: string;
-  readonly actor: string | undefined;
 }
 
 export type AppendUpload = (chunk: Chunk) => Promise<rows.ResumableUpload>;
@@ -51,22 +47,25 @@ export function createAppendUpload(ctx: FilesContext): AppendUpload {
 }
 
 /**
- * Appends a chunk to an upload at its offset. Bytes that arrive before the body fails stay. With the
- * last byte the file is committed; an empty chunk repeats a commit that failed. Throws the errors of
+ * Appends a chunk to an upload at its offset. Bytes that arrive before the body fails stay, but of
+ * a chunk with a checksum, which has one effect, only all or none. With the last byte the file is committed; an empty chunk repeats a commit that failed. Throws the errors of
  * `AppendUploadResponse`.
  */
 async function append(ctx: FilesContext, chunk: Chunk): Promise<rows.ResumableUpload> {
   const { byteOffset, byteSize = 0, requestId } = chunk;
   const [accountId, id] = [parseId(chunk.accountId), parseId(chunk.uploadId)];
   if (!accountId || !id) throw errors.upload_not_found();
-  const upload = await rows.claimUpload(ctx.db, { accountId, id, byteOffset, claimId: newId(), processLock: ctx.processLock.id });
-  if (!upload) return rejectUnclaimed(ctx, accountId, id, chunk);
-  const body = new ChunkBody(chunk.body, upload.byteSize - byteOffset);
+  const call = identifyCall(accountId, chunk.idempotency ?? {});
+  const claimed = { accountId, id, byteOffset, claimId: newId(), callId: call?.id ?? null, processLock: ctx.processLock.id };
+  const upload = await rows.claimUpload(ctx.db, claimed);
+  if (!upload) return rejectUnclaimed(ctx, accountId, id, chunk, call);
+  const body = new ChunkBody(chunk.body, upload.byteSize - byteOffset, chunk.checksum);
   const claim = keepClaim(ctx, upload, body);
   const { signal } = claim;
   try {
     if (byteOffset + byteSize > upload.byteSize) throw errors.chunk_too_long();
-    const whole = await store(ctx, upload, body, claim);
+    const isAtomic = chunk.checksum !== undefined || call !== undefined;
+    const whole = await store(ctx, upload, body, claim, { isAtomic, call });
     if (body.error) throw body.error;
     return await finish(ctx, upload, whole, { ...chunk, requestId, signal });
   } catch (err) {
@@ -86,10 +85,12 @@ async function rejectUnclaimed(
   accountId: string,
   id: string,
   { byteOffset, byteSize }: Chunk,
+  call: CallIdentity | undefined,
 ): Promise<rows.ResumableUpload> {
   const upload = await findUpload(ctx, accountId, id);
   if (upload.byteOffset !== byteOffset) throw errors.offset_mismatch();
-  if (upload.state !== 'stored') throw errors.upload_locked();
+  if (upload.state !== 'stored')
+    throw call && upload.callId?.equals(call.id) ? commonErrors.idempotency_in_progress() : errors.upload_locked();
   if (byteSize !== 0) throw errors.chunk_too_long();
   return upload;
 }
@@ -133,8 +134,17 @@ function keepClaim({ db, limits, logger }: FilesContext, upload: rows.ClaimedUpl
   };
 }
 
-/** Stores a body piece by piece, each of which is recorded once it is durable. */
-async function store(ctx: FilesContext, upload: rows.ClaimedUpload, body: ChunkBody, claim: KeptClaim): Promise<Appended> {
+/**
+ * Stores a body piece by piece. Each is recorded once it is durable; of an atomic one the whole, with
+ * the result of its call.
+ */
+async function store(
+  ctx: FilesContext,
+  upload: rows.ClaimedUpload,
+  body: ChunkBody,
+  claim: KeptClaim,
+  { isAtomic, call }: { readonly isAtomic: boolean; readonly call: CallIdentity | undefined },
+): Promise<Appended> {
   const { signal } = claim;
   const key = objectKey(upload.applicationId, upload.id);
   let stored: Appended = { byteSize: upload.byteOffset, state: upload.storeState };
@@ -151,12 +161,18 @@ async function store(ctx: FilesContext, upload: rows.ClaimedUpload, body: ChunkB
       throw commonErrors.dependency_unavailable();
     });
     options.isContested = false;
-    if (appended.byteSize > stored.byteSize && !(await rows.recordAppended(ctx.db, upload, appended)))
-      throw errors.upload_interrupted();
-    claim.mayHaveObject = false;
+    const isRecorded = isAtomic ? body.isEnded && !body.error : appended.byteSize > stored.byteSize;
+    if (isRecorded) await resumeCall(call, ctx.resultKey, () => runStatement(ctx.db, (db) => record(db, upload, appended)));
+    claim.mayHaveObject = isAtomic && !isRecorded;
     stored = appended;
   }
   return stored;
+}
+
+async function record(db: FilesContext['db'], upload: rows.ClaimedUpload, appended: Appended): Promise<rows.ResumableUpload> {
+  const recorded = await rows.recordAppended(db, upload, appended);
+  if (!recorded) throw errors.upload_interrupted();
+  return recorded;
 }
 
 /** Commits the file if all its bytes are stored, and returns the upload. */

@@ -1,3 +1,4 @@
+import { createHash, type Hash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { errors } from '../../errors.ts';
 import { readChunks } from '../upload/verified-body.ts';
@@ -14,9 +15,14 @@ export class ChunkBody {
   readonly #stopped = new AbortController();
   #byteSizeMax: number;
   #rest: Uint8Array | undefined;
+  readonly #checksum: Buffer | undefined;
+  readonly #sha256: Hash | undefined;
 
-  constructor(source: Readable, byteSizeMax: number) {
+  /** @param checksum SHA-256 that the whole must have */
+  constructor(source: Readable, byteSizeMax: number, checksum?: Buffer) {
     this.#byteSizeMax = byteSizeMax;
+    this.#checksum = checksum;
+    this.#sha256 = checksum && createHash('sha256');
     this.#chunks = readChunks(source, this.#stopped.signal);
   }
 
@@ -44,7 +50,9 @@ export class ChunkBody {
       const { value } = await this.#chunks.next();
       this.#byteSizeMax -= value?.byteLength ?? 0;
       if (this.#byteSizeMax < 0) throw errors.chunk_too_long();
+      if (value) this.#sha256?.update(value);
       if (value) return value;
+      if (this.#checksum && !this.#sha256?.digest().equals(this.#checksum)) throw errors.checksum_mismatch();
     } catch (err) {
       this.error = err;
     } finally {

@@ -32,6 +32,8 @@ export interface ResumableUpload {
   readonly createdAt: Date;
   readonly expiresAt: Date;
   readonly isExpired: boolean;
+  /** Of the last chunk that claimed it, if that has an idempotency key. */
+  readonly callId: Buffer | null;
 }
 
 export interface ClaimedUpload extends ResumableUpload {
@@ -44,7 +46,8 @@ export interface ClaimedUpload extends ResumableUpload {
 const COLUMNS = sql`
   upload.id, account_id as "accountId", application_id as "applicationId", display_name as "displayName",
   byte_size::float8 as "byteSize", byte_offset::float8 as "byteOffset", expected_checksum as "expectedChecksum", metadata,
-  state, checksum, file_id as "fileId", created_at as "createdAt", expires_at as "expiresAt", expires_at <= now() as "isExpired"`;
+  state, checksum, file_id as "fileId", created_at as "createdAt", expires_at as "expiresAt", expires_at <= now() as "isExpired",
+  claim_call as "callId"`;
 
 const IS_UNFINISHED = sql`state = 'open' and expires_at > now()`;
 
@@ -96,9 +99,11 @@ export async function claimUpload(
     id,
     byteOffset,
     claimId,
+    callId,
     processLock,
   }: Record<'accountId' | 'id' | 'claimId', string> & {
     readonly byteOffset: number;
+    readonly callId: Buffer | null;
     readonly processLock: string | null;
   },
 ): Promise<ClaimedUpload | undefined> {
@@ -112,7 +117,7 @@ export async function claimUpload(
       from old where old_claim is not null and old_claim::text is distinct from tail on conflict do nothing
     )
     update resumable_upload as upload
-    set claim_id = ${claimId}, process_lock = ${processLock}, lease_until = ${afterMs(CLAIM_MS)}, expires_at = ${afterMs(LIFETIME_MS)}
+    set claim_id = ${claimId}, claim_call = ${callId}, process_lock = ${processLock}, lease_until = ${afterMs(CLAIM_MS)}, expires_at = ${afterMs(LIFETIME_MS)}
     from old where id = old_id
     returning ${COLUMNS}, claim_id as "claimId", store_state as "storeState", old_claim is not null as "isContested"`.execute(db);
   return rows[0];

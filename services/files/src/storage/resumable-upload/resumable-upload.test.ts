@@ -1,18 +1,20 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { PassThrough, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import type { Upload } from '@latchkey/proto/latchkey/files/v1/upload_pb';
 import { eventually } from '@latchkey/testkit/eventually';
+import { statementsOf } from '@latchkey/testkit/postgres/statements';
 import { describe, expect, it } from 'vitest';
+import type { FilesContext } from '../../context.ts';
 import type { OwnedRef } from '../../testing/fake-apps.ts';
-import { type InstanceOptions, useTestFiles } from '../../testing/test-files.ts';
+import { holdProcessLock, type InstanceOptions, useTestFiles } from '../../testing/test-files.ts';
 import { createUploads, holdingsOf, NOTHING, ONE, reasonOf } from '../../testing/uploads.ts';
 import { cleanUpApplication } from '../application/deleted-application.ts';
 import { sweepObjectDeletions } from '../object-deletion/object-deletion.ts';
 import { type ObjectStore, objectKey } from '../object-store/object-store.ts';
 import { findUnknownObjects } from '../reconciler/unknown-objects.ts';
 import { MIB } from '../upload/usage.ts';
-import { createAppendUpload } from './append-upload.ts';
+import { type Chunk, createAppendUpload } from './append-upload.ts';
 import { sweepUploads } from './resumable-upload.ts';
 
 const files = useTestFiles();
@@ -32,11 +34,12 @@ function append(
   byteOffset: number,
   given: Readable | Uint8Array,
   options?: InstanceOptions,
+  more: Partial<Chunk> & { readonly ctx?: FilesContext } = {},
 ) {
-  const ctx = options ? files.connect(options).ctx : files.ctx;
+  const { ctx = options ? files.connect(options).ctx : files.ctx } = more;
   const body = given instanceof Readable ? given : Readable.from(given.length > 0 ? [given] : []);
   const byteSize = given instanceof Readable ? undefined : given.length;
-  const chunk = { accountId, uploadId: id, byteOffset, byteSize, body, requestId: 'request-1', actor: undefined };
+  const chunk = { accountId, uploadId: id, byteOffset, byteSize, body, requestId: 'request-1', ...more };
   return createAppendUpload(ctx)(chunk);
 }
 
@@ -170,6 +173,67 @@ describe('an upload in chunks', () => {
     await cleanUpApplication(files.ctx, ref, () => undefined);
     expect(await sent).toBe('application_not_found');
     expect(await holdings(ref)).toEqual(NOTHING);
+  });
+});
+
+describe('a chunk with an idempotency key', () => {
+  const MORE = { checksum: sha256(Buffer.from('bytes')) };
+
+  function keyed(ref: OwnedRef, upload: Upload) {
+    const idempotency = { 'idempotency-key': randomUUID(), 'x-latchkey-idempotency': 'cHJpbnQ PATCH:/uploads/:id' };
+    const find = (headers: Record<string, string> = idempotency) =>
+      files.uploads.getUpload({ accountId: ref.accountId, uploadId: upload.id, repeatsAppend: true }, { headers });
+    const send = (more: Parameters<typeof append>[5] = {}, given: Readable | Uint8Array = Buffer.from('bytes')) =>
+      append(ref, upload, 0, given, undefined, { idempotency, ...MORE, ...more });
+    return { idempotency, find, send };
+  }
+
+  it('costs two statements, and is repeated as it was after other chunks', async () => {
+    const ref = files.createOwned();
+    const [upload, other] = [await create(ref, 10), await create(ref, 10)];
+    const { idempotency, find, send } = keyed(ref, upload);
+    const plain = await statementsOf(async () => {
+      await files.uploads.getUpload({ accountId: ref.accountId, uploadId: other.id });
+      await append(ref, other, 0, Buffer.from('bytes'));
+    });
+    const statements = await statementsOf(async () => {
+      expect((await find()).upload?.byteOffset).toBe(0n);
+      await send();
+    });
+    const ends = statements.filter(({ text }) => text === 'begin' || text === 'commit');
+    expect(statements.length - ends.length - plain.length).toBe(2);
+    await append(ref, upload, 5, Buffer.from('bytes'));
+    const { upload: found } = await find();
+    expect([found?.byteOffset, found?.checksum.byteLength]).toEqual([5n, 0]);
+    const elsewhere = { ...idempotency, 'x-latchkey-idempotency': 'b3RoZXI PATCH:/uploads/:id' };
+    expect(await reasonOf(find(elsewhere))).toBe('idempotency_key_reused');
+  });
+
+  it('leaves all of its bytes or none', async () => {
+    const ref = files.createOwned();
+    const upload = await create(ref, 12 * MIB);
+    const { find, send } = keyed(ref, upload);
+    expect(await reasonOf(send({}, randomBytes(11 * MIB)))).toBe('checksum_mismatch');
+    expect([await offsetOf(ref, upload), (await find()).upload?.byteOffset]).toEqual([0, 0n]);
+    expect((await send()).byteOffset).toBe(5);
+  });
+
+  it('is rejected while it runs, and takes over once its process has ended', async () => {
+    const ref = files.createOwned();
+    const upload = await create(ref, 10);
+    const { send } = keyed(ref, upload);
+    const { ctx } = files.connect();
+    await holdProcessLock(ctx);
+    const body = new PassThrough();
+    const first = send({ ctx }, body);
+    const claimed = 'select from resumable_upload where id = $1 and claim_id is not null';
+    await eventually(async () => (await files.db.query(claimed, [upload.id])).rowCount === 1, { timeoutMs: 15_000 });
+    expect(await reasonOf(send())).toBe('idempotency_in_progress');
+    expect(await reasonOf(append(ref, upload, 0, Buffer.from('bytes')))).toBe('upload_locked');
+    await ctx.processLock.stop();
+    await eventually(async () => expect((await send()).byteOffset).toBe(5), { timeoutMs: 15_000 });
+    body.end('bytes');
+    expect([(await first).byteOffset, await offsetOf(ref, upload)]).toEqual([5, 5]);
   });
 });
 

@@ -4,7 +4,7 @@ import { REQUEST_ID_HEADER, type RpcImpl } from '@latchkey/kit/rpc/route';
 import { type Upload, UploadSchema, type UploadService } from '@latchkey/proto/latchkey/files/v1/upload_pb';
 import type { FilesContext } from '../../context.ts';
 import { createUpload } from './create-upload.ts';
-import { endUpload, findUpload, listUploads, type ResumableUpload } from './resumable-upload.ts';
+import { endUpload, findAppended, findUpload, listUploads, type ResumableUpload } from './resumable-upload.ts';
 
 export function uploadRpc(ctx: FilesContext): RpcImpl<typeof UploadService> {
   return {
@@ -17,8 +17,9 @@ export function uploadRpc(ctx: FilesContext): RpcImpl<typeof UploadService> {
       });
       return { upload: toMessage(upload) };
     },
-    async getUpload({ accountId, uploadId }) {
-      return { upload: toMessage(await findUpload(ctx, accountId, uploadId)) };
+    async getUpload({ accountId, uploadId, repeatsAppend }) {
+      const appended = repeatsAppend ? await findAppended(ctx) : undefined;
+      return { upload: toMessage(appended ?? (await findUpload(ctx, accountId, uploadId))) };
     },
     async listUploads({ accountId }) {
       return { uploads: (await listUploads(ctx, accountId)).map(toMessage) };

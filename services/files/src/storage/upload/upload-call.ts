@@ -6,6 +6,21 @@ import type { FilesContext } from '../../context.ts';
 import type { PutOptions } from '../object-store/object-store.ts';
 import type { VerifiedBody } from './verified-body.ts';
 
+/** A body of an account, and who sends it. */
+export interface AccountBody {
+  readonly accountId: string;
+  readonly body: Readable;
+  /** Declared size in bytes. */
+  readonly byteSize: number | undefined;
+  readonly requestId: string;
+  /** As `x-latchkey-actor` has it; undefined without an actor. */
+  readonly actor?: string | undefined;
+  /** SHA-256 of the body. */
+  readonly checksum?: Buffer | undefined;
+  /** Headers of the gateway that identify a call with an idempotency key. */
+  readonly idempotency?: Readonly<Record<string, unknown>> | undefined;
+}
+
 /** Runs one call of the data path, and logs its outcome. */
 export async function runUploadCall<T extends object>(
   { name, body, requestId, logger }: { name: 'upload' | 'chunk' | 'avatar'; body: Readable; requestId: string; logger: Logger },
