@@ -39,8 +39,6 @@ export function Form({ onSubmit, error, messages, actions, children, ...props }:
       className={styles.form}
       onSubmit={(event) => {
         event.preventDefault();
-        // Forms in dialogs are React children of the forms around them.
-        event.stopPropagation();
         onSubmit(new FormData(event.currentTarget));
       }}
     >

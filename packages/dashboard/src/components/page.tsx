@@ -1,6 +1,7 @@
 import { type ReactNode, useId } from 'react';
 import { classes } from '../styles/classes.ts';
 import styles from './page.module.css';
+import { Title } from './title.tsx';
 
 interface PageHeaderProps {
   readonly title: string;
@@ -14,7 +15,7 @@ interface PageHeaderProps {
 export function PageHeader({ title, part, description, action }: PageHeaderProps) {
   return (
     <header className={styles.header}>
-      <title>{`${part === undefined ? '' : `${part} · `}${title} · Latchkey`}</title>
+      <Title>{part === undefined ? title : `${part} · ${title}`}</Title>
       <div className={styles.titles}>
         {/* The name of a thing may be in any script and direction. */}
         <h1 className={styles.title} tabIndex={-1} dir="auto">

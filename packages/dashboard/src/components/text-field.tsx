@@ -66,10 +66,22 @@ export function Field({
 
 type TextFieldProps = FieldProps & Omit<ComponentProps<'input'>, keyof InputAttributes | 'children'>;
 
-export function TextField({ name, label, hint, aside, hideLabel, error, ...input }: TextFieldProps) {
+/** Focuses an input as it appears. Preact leaves `autoFocus` to the browser, which heeds it once a page. */
+const focusOnMount = (input: HTMLInputElement | null) => input?.focus();
+
+export function TextField({ name, label, hint, aside, hideLabel, error, autoFocus, ...input }: TextFieldProps) {
   return (
     <Field name={name} label={label} hint={hint} aside={aside} hideLabel={hideLabel} error={error}>
-      {(attributes) => <input type="text" autoComplete="off" spellCheck={false} {...input} {...attributes} />}
+      {(attributes) => (
+        <input
+          type="text"
+          autoComplete="off"
+          spellCheck={false}
+          ref={autoFocus ? focusOnMount : undefined}
+          {...input}
+          {...attributes}
+        />
+      )}
     </Field>
   );
 }
@@ -90,8 +102,7 @@ export function CodeField({ name = 'code', label = 'Code', autoFocus, ...field }
           autoComplete="one-time-code"
           autoCapitalize="none"
           spellCheck={false}
-          // biome-ignore lint/a11y/noAutofocus: it is the only input of a step that the person has asked for.
-          autoFocus={autoFocus}
+          ref={autoFocus ? focusOnMount : undefined}
           {...attributes}
           className={classes(styles.input, styles.code)}
         />

@@ -4,6 +4,7 @@ import { useEffect, useEffectEvent, useState } from 'react';
 import { latchkey } from '../api/client.ts';
 import { NOT_LOADED } from '../components/lazy-component.ts';
 import { ErrorState } from '../components/states.tsx';
+import { Title } from '../components/title.tsx';
 
 /**
  * In place of a page that failed. It asks for the session before anything else: while the service
@@ -31,9 +32,11 @@ export function PageError({ error }: { readonly error: unknown }) {
   };
   const findReason = useEffectEvent(() => isNotLoaded && void isReachable());
   useEffect(() => void findReason(), []);
+  // Errors of the service are on the page: the console shows those of the dashboard.
+  useEffect(() => void (error instanceof LatchkeyError || reportError(error)), [error]);
   return (
     <>
-      <title>Error · Latchkey</title>
+      <Title>Error</Title>
       <ErrorState page error={latest} onRetry={retry} />
     </>
   );

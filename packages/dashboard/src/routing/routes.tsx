@@ -13,6 +13,7 @@ import { hadSessionCookie } from '../api/settings.ts';
 import { buttonClass } from '../components/button.tsx';
 import { lazyComponent } from '../components/lazy-component.ts';
 import { EmptyState } from '../components/states.tsx';
+import { Title } from '../components/title.tsx';
 import { sessionQuery } from '../session/session.ts';
 import { Frame } from '../shell/frame.tsx';
 import { Shell } from '../shell/shell.tsx';
@@ -97,7 +98,7 @@ function FrameError({ error }: ErrorComponentProps): ReactNode {
 function NotFound() {
   return (
     <main className={styles.page}>
-      <title>Not found · Latchkey</title>
+      <Title>Not found</Title>
       <EmptyState
         page
         icon="search"

@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react';
+import { Title } from '../components/title.tsx';
 import iconUrl from '../icon.svg';
 import styles from './entry-page.module.css';
 
@@ -12,7 +13,7 @@ interface EntryPageProps {
 export function EntryPage({ title, children, footer }: EntryPageProps) {
   return (
     <main className={styles.page}>
-      <title>{`${title} · Latchkey`}</title>
+      <Title>{title}</Title>
       <p className={styles.brand}>
         <img src={iconUrl} width={32} height={32} alt="" /> Latchkey
       </p>

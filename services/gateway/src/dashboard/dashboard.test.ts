@@ -69,6 +69,16 @@ it.each([
   );
 });
 
+it('has the first page load at most 75 kB of scripts and styles', async () => {
+  const port = await start();
+  const { body } = await get(port, '/');
+  const paths = [...body.matchAll(/(?:src|href)="(\/assets\/[^"]+[.](?:js|css))"/g)].map(([, path = '']) => path);
+  const files = await Promise.all(paths.map((path) => get(port, path, { 'accept-encoding': 'br' }, 'HEAD')));
+  const bytes = files.reduce((sum, { headers }) => sum + Number(headers['content-length']), 0);
+  expect(bytes).toBeGreaterThan(30_000);
+  expect(bytes).toBeLessThan(75_000);
+});
+
 it('has no inline script or style', async () => {
   const { body } = await get(await start(), '/');
   expect(body).not.toMatch(/<style|style=|<script(?![^>]* src=)|javascript:| on\w+=/i);

@@ -49,7 +49,7 @@ export function KeyForm({ apiKey, action, isPending, error, notice, onSubmit, on
   return (
     <Form
       onSubmit={submit}
-      onChange={() => setMissing(undefined)}
+      onInput={() => setMissing(undefined)}
       error={missing === undefined ? error : null}
       messages={missing && { [missing]: MISSING[missing] }}
       actions={

@@ -55,7 +55,7 @@ function TrustForm({ onCancel, onCreated }: { readonly onCancel: () => void } & 
   return (
     <Form
       onSubmit={submit}
-      onChange={() => setMessages(undefined)}
+      onInput={() => setMessages(undefined)}
       error={messages === undefined ? creation.error : null}
       messages={messages}
       actions={
