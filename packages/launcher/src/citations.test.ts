@@ -1,6 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { glob } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
 import { ROOT } from './program.ts';
 
@@ -25,6 +25,35 @@ it('every cited section of the specification exists', async () => {
   expect([...cited].filter(([section]) => !sections.includes(section))).toEqual([]);
   expect([...(await findCitations(/\bdecisions \d+/gi))]).toEqual([]);
 });
+
+it('every cited page exists, and has the heading that a link names', async () => {
+  const pages = await findCitations(/\bdocs\/[\w/-]+\.md/g);
+  const decisions = await findCitations(/\bADR (\d+)/g);
+  expect(Math.min(pages.size, decisions.size)).toBeGreaterThan(5);
+  const written = readdirSync(join(ROOT, 'docs/adr')).map((name) => String(Number.parseInt(name, 10)));
+  expect([...decisions].filter(([number]) => !written.includes(number))).toEqual([]);
+  const links = globSync('{*.md,docs/**/*.md}', { cwd: ROOT }).flatMap((from) =>
+    matches(read(from), /\]\((?!https?:)([^)\s]+)/g).map((link) => {
+      const [path = '', heading] = link.split('#');
+      return { from, path: path === '' ? from : join(dirname(from), path), heading };
+    }),
+  );
+  const missing = [...links, ...[...pages].map(([path, from]) => ({ from, path, heading: undefined }))].filter(
+    ({ path, heading }) => !existsSync(join(ROOT, path)) || (heading && !anchorsOf(read(path)).includes(heading)),
+  );
+  expect(missing).toEqual([]);
+});
+
+/** Anchors of headings, as GitHub makes them. */
+function anchorsOf(page: string): string[] {
+  const headings = matches(page, /^#+ (.+)$/gm);
+  return headings.map((heading) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}
 
 it('every cited promise exists, and every promise names tests that exist', async () => {
   const page = read('docs/promises.md');
