@@ -63,7 +63,7 @@ describe('latchkey listen', { timeout: 30_000 }, () => {
     };
     expect(stdout).toBe([5, 6, 10].map(line).join(''));
     const connected = 'Connected to Difference Engine: online, version 1.0.';
-    expect(stderr.replace(/\d\.\d s/g, 'N s').split('\n')).toEqual([
+    expect(stderr.replace(/\d+\.\d s/g, 'N s').split('\n')).toEqual([
       `${connected} Begins after #4.`,
       'Not connected: the service is stopping. Trying again in N s.',
       `${connected} Resumed: nothing is missed.`,
