@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { FILE_NAME_LENGTH_MAX } from '../src/file-name.ts';
 import * as lengths from '../src/lengths.ts';
 import * as limits from '../src/limits.ts';
-import { AUDIENCE_LENGTH_MAX } from '../src/trusted-issuer.ts';
+import { AUDIENCE_LENGTH_MAX, TRUSTED_ISSUERS_MAX } from '../src/trusted-issuer.ts';
 
 type Rule = number | { readonly min: number; readonly max: number };
 
@@ -51,6 +51,7 @@ const STATEMENTS: ReadonlyArray<readonly [paths: string, sentence: string, ...ru
   ['identity/v1/api_key', 'the old key stays valid, #.', OVERLAP],
   ['identity/v1/api_key', 'Up to # keys', API_KEYS_PAGE_SIZE],
   ['identity/v1/trusted_issuer', 'Audience, # characters', { min: 1, max: AUDIENCE_LENGTH_MAX }],
+  ['identity/v1/trusted_issuer', 'Up to #, oldest first', TRUSTED_ISSUERS_MAX],
   ['packages/client/src/resources/audit-log.ts', 'PAGE_SIZE_MAX = #;', AUDIT_PAGE_SIZE.max],
   ['README.md docs/rest.md', '"message": "must be # characters" }]', APPLICATION_NAME],
   ['docs/rest.md', 'the name does not have # characters', APPLICATION_NAME],
@@ -62,6 +63,8 @@ const STATEMENTS: ReadonlyArray<readonly [paths: string, sentence: string, ...ru
   ['docs/rest.md docs/avatars.md', 'WebP, up to # MiB', AVATAR_MIB],
   ['docs/files.md', '`lifetimeSeconds`: #, # unless set', DOWNLOAD_URL_LIFETIME_S, DOWNLOAD_URL_LIFETIME_S.default],
   ['docs/files.md', '# characters: groups of ASCII', FILE_NAME],
+  ['docs/files.md', 'unfinished uploads of the account, at most #', limits.UNFINISHED_UPLOADS_MAX],
+  ['docs/files.md', '`Upload-Length`, # unfinished uploads', limits.UNFINISHED_UPLOADS_MAX],
   ['docs/audit-log.md', 'entries per page, #; default #', { min: 1, max: AUDIT_PAGE_SIZE.max }, AUDIT_PAGE_SIZE.default],
   ['docs/operators.md', 'passwords of # characters', PASSWORD],
   ['docs/specification.md', 'JSON bodies have at most # KiB', JSON_BODY_KIB_MAX],

@@ -1,3 +1,9 @@
+/** Path of the WebSocket. */
+export const REALTIME_PATH = '/api/v1/realtime';
+
+/** Longest wait of `GET events` for an event, in seconds. */
+export const EVENT_WAIT_SECONDS_MAX = 25;
+
 export const LIVE_EVENT_TYPE_PREFIX = 'latchkey.application.';
 
 const sourceOf = (applicationId: string) => `/applications/${applicationId}`;

@@ -56,8 +56,6 @@ const processSettings = serviceSettings.extend({
 });
 
 export type GatewayConfig = ReturnType<typeof readGatewayConfig>;
-export type GatewayProcessConfig = ReturnType<typeof readGatewayProcessConfig>;
-
 /** Time for the checks, the commit and the response of an upload, in milliseconds. */
 const UPLOAD_SLACK_MS = 15_000;
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server } from 'node:http';
 import { JSON_BODY_KIB_MAX } from '@latchkey/contract/limits';
 import { commonErrors } from '@latchkey/kit/errors/errors';
-import { cachedReadiness, probeReadiness } from '@latchkey/kit/http/cached-readiness';
+import { cachedReadiness, registerProbes } from '@latchkey/kit/http/cached-readiness';
 import { ChunkedRequest } from '@latchkey/kit/http/chunked-request';
 import { trustProxies } from '@latchkey/kit/http/client-ip';
 import { limitConnections } from '@latchkey/kit/http/concurrency-limit';
@@ -104,7 +104,7 @@ export async function createServer(options: ServerOptions) {
   app.setNotFoundHandler((request, reply) => {
     return dashboard?.isPageRequest(request) ? dashboard.sendPage(request, reply) : rejectUnrouted(request, reply);
   });
-  registerProbes(app, options.checkReady, logger);
+  registerProbes(app, cachedReadiness(options.checkReady, logger));
   // Asks clients to leave their connections before the server closes.
   return { app, drain: () => drainConnections(app.server, open, config.DRAIN_SECONDS * 1_000) };
 }
@@ -149,17 +149,6 @@ function overrideMethod(req: { method?: string | undefined; url?: string | undef
 }
 
 const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
-
-/** `/healthz` succeeds while the process runs; `/readyz` also checks the services. */
-function registerProbes(app: FastifyInstance, checkReady: () => Promise<void>, logger: Logger): void {
-  const hidden = { schema: { hide: true } as object };
-  const cached = cachedReadiness(checkReady, logger);
-  app.get('/healthz', hidden, () => ({ status: 'ok' }));
-  app.get('/readyz', hidden, async (_request, reply) => {
-    const { statusCode, status } = await probeReadiness(cached);
-    return reply.code(statusCode).send({ status });
-  });
-}
 
 const HOME = { method: 'GET', url: '/' } as const;
 const OWN_PATHS = [...PROBES, '/openapi.json', '/docs', DOWNLOADS_URL].map((url) => ({ method: 'GET' as const, url }));

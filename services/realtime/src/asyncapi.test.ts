@@ -1,5 +1,6 @@
 import specs from '@asyncapi/specs';
 import { fromJson } from '@bufbuild/protobuf';
+import { REALTIME_PATH } from '@latchkey/contract/live-events';
 import { newId } from '@latchkey/kit/validation/id';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { Ajv, type AnySchema } from 'ajv';
@@ -11,7 +12,6 @@ import { encodeEvent, encodeKeyExpiring, encodeReady } from './frame/frame.ts';
 import { asyncApiFor, MESSAGE_BYTES_MAX } from './server.ts';
 import { CLOSE } from './socket/close-code.ts';
 import { FRAMES_MAX } from './socket/live-socket.ts';
-import { REALTIME_PATH } from './upgrade/upgrade-request.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests read the document as it is served.
 const document: any = JSON.parse(JSON.stringify(asyncApiDocument));

@@ -1,9 +1,8 @@
 import { type DescField, getOption, hasOption } from '@bufbuild/protobuf';
 import { VERSION } from '@latchkey/contract/lengths';
-import { LIVE_EVENT_TYPE_PREFIX } from '@latchkey/contract/live-events';
+import { LIVE_EVENT_TYPE_PREFIX, REALTIME_PATH } from '@latchkey/contract/live-events';
 import { ApplicationEventSchema, live, type TextRule, text } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { CONNECTION_READY, KEY_EXPIRING } from './frame/frame.ts';
-import { REALTIME_PATH } from './upgrade/upgrade-request.ts';
 
 const RECONNECT = 'Reconnect after a random delay, with `Last-Event-ID`.';
 const RETRY = 'Wait for `Retry-After` seconds and a random delay, then try again.';
@@ -36,7 +35,7 @@ const REJECTIONS: ReadonlyArray<readonly [status: number, code: string, meaning:
     'No socket key, more than one, an unknown or rotated key, or the application was deleted.',
     'Get the current key.',
   ],
-  [404, 'not_found', 'Unknown path.', 'Correct the URL: it ends in `/api/v1/realtime`.'],
+  [404, 'not_found', 'Unknown path.', `Correct the URL: it ends in \`${REALTIME_PATH}\`.`],
   [405, 'bad_request', 'The method is not `GET`.', 'Correct the request.'],
   [426, 'bad_request', 'No upgrade was requested. A proxy may have removed it.', 'Use a WebSocket.'],
   [
@@ -49,7 +48,7 @@ const REJECTIONS: ReadonlyArray<readonly [status: number, code: string, meaning:
 ];
 
 const DESCRIPTION = [
-  '`GET /api/v1/realtime`, upgraded to a WebSocket.',
+  `\`GET ${REALTIME_PATH}\`, upgraded to a WebSocket.`,
   '**Order.** `ready` comes first. Events follow in order of `sequence`, which grows by one per application, each at least once: drop events whose `sequence` is not greater than the last one you processed.',
   '**Resuming.** Connect with `Last-Event-ID: <epoch>:<sequence>`, or `?lastEventId=<sequence>&epoch=<epoch>`, to receive what you missed, of the last 24 hours and 1,000 events. `ready` has `resumed: true` if all later events follow. Otherwise, and for another epoch and an invalid, duplicate or future sequence, it has `resumed: false`, and its snapshot replaces all events up to `lastSequence`.',
   '**What clients send.** Only the pongs that WebSocket libraries send. Text is ignored. A frame or message over 4096 bytes, a binary one, and more than 100 frames in 10 s, pings and pongs included, close the connection.',

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { REALTIME_PATH } from '@latchkey/contract/live-events';
 import { commonErrors, type DomainError } from '@latchkey/kit/errors/errors';
 import { type ConnectionLimits, limitConnections } from '@latchkey/kit/http/concurrency-limit';
 import { LingeringResponse } from '@latchkey/kit/http/lingering-close';
@@ -10,7 +11,7 @@ import type { Logger } from '@latchkey/kit/log/logger';
 import { WebSocketServer } from 'ws';
 import { asyncApiDocument } from './asyncapi.ts';
 import { errors } from './errors.ts';
-import { CLOUDEVENTS_PROTOCOL, isUpgrade, pathOf, REALTIME_PATH } from './upgrade/upgrade-request.ts';
+import { CLOUDEVENTS_PROTOCOL, isUpgrade, pathOf } from './upgrade/upgrade-request.ts';
 
 const ASYNCAPI_PATH = '/asyncapi.json';
 const UPGRADE_REQUIRED = 426;

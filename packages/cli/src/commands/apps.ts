@@ -7,6 +7,7 @@ import {
   type TextName,
 } from '@latchkey/contract/application-settings';
 import { APPLICATION_NAME, describeLength } from '@latchkey/contract/lengths';
+import { APPLICATION_SORTS } from '@latchkey/contract/limits';
 import { Command, Option } from 'commander';
 import type { Named } from '../lookup/find.ts';
 import { findApplication, resolveApplication } from '../lookup/resolve.ts';
@@ -17,8 +18,6 @@ import type { Io } from '../program/io.ts';
 
 /** The flags of an application. An option has the name of the field in the protocol. */
 const FLAGS = FLAG_NAMES.map((name) => ({ name, ...APPLICATION_FLAGS[name] }));
-
-const SORTS = ['name', 'status', 'version', 'files', 'storage', 'updatedAt'] as const;
 
 const APP = ['<app>', 'name or id of the application'] as const;
 const showKeysOption = () => new Option('--show-keys', 'print both runtime keys instead of masking them');
@@ -41,7 +40,9 @@ function addReads(apps: Command, io: Io): void {
   const list = apps
     .command('list')
     .description('List all applications with status, version, files and storage')
-    .addOption(new Option('--sort <order>', 'order of the list; --desc turns it round').choices(SORTS).default('name'))
+    .addOption(
+      new Option('--sort <order>', 'order of the list; --desc turns it round').choices(APPLICATION_SORTS).default('name'),
+    )
     .option('--desc', 'sort descending')
     .option('--search <text>', 'only those whose name contains this text')
     .addOption(showKeysOption())
@@ -69,7 +70,7 @@ function addReads(apps: Command, io: Io): void {
 }
 
 interface ListOptions {
-  readonly sort: (typeof SORTS)[number];
+  readonly sort: (typeof APPLICATION_SORTS)[number];
   readonly desc?: boolean;
   readonly search?: string;
   readonly showKeys?: boolean;

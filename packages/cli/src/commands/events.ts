@@ -1,10 +1,9 @@
+import { EVENT_WAIT_SECONDS_MAX } from '@latchkey/contract/live-events';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { resolveApplication } from '../lookup/resolve.ts';
 import { examples, withContext } from '../program/command.ts';
 import type { Io } from '../program/io.ts';
 import { printEvent } from './listen.ts';
-
-const WAIT_SECONDS_MAX = 25;
 
 interface EventsOptions {
   readonly after?: string;
@@ -34,6 +33,6 @@ export function eventsCommand(io: Io): Command {
 }
 
 function readSeconds(text: string): number {
-  if (/^\d{1,2}$/.test(text) && Number(text) <= WAIT_SECONDS_MAX) return Number(text);
-  throw new InvalidArgumentError(`It must be 0 to ${WAIT_SECONDS_MAX}.`);
+  if (/^\d{1,2}$/.test(text) && Number(text) <= EVENT_WAIT_SECONDS_MAX) return Number(text);
+  throw new InvalidArgumentError(`It must be 0 to ${EVENT_WAIT_SECONDS_MAX}.`);
 }

@@ -1,4 +1,5 @@
 import { Latchkey, LatchkeyError, type LatchkeyOptions } from '@latchkey/client';
+import { REALTIME_PATH } from '@latchkey/contract/live-events';
 import pc from 'picocolors';
 import { type Profile, profilesPath, readProfiles } from '../config/profiles.ts';
 import { createPrompts } from '../output/prompts.ts';
@@ -125,7 +126,7 @@ export class Context {
     }
     if (!/^\d{1,5}$/.test(port ?? '') || !URL.canParse(url)) return undefined;
     const { protocol, hostname } = new URL(url);
-    return `${protocol.replace('http', 'ws')}//${hostname}:${port}/api/v1/realtime`;
+    return `${protocol.replace('http', 'ws')}//${hostname}:${port}${REALTIME_PATH}`;
   }
 
   /** Prints the result: `data` as one JSON document for --json, else the text. */

@@ -21,8 +21,6 @@ export interface DataServiceParts {
   close(): Promise<void>;
 }
 
-export type DataService = ReturnType<typeof createDataService>;
-
 const POLL_INTERVAL_MS = 1_000;
 
 /** Composes a service with a database schema. Nothing is connected before its start. */

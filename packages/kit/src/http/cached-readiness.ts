@@ -1,3 +1,4 @@
+import type { FastifyInstance } from 'fastify';
 import type { Logger } from '../log/logger.ts';
 
 /** Rejects while the process can't do its work. */
@@ -37,4 +38,14 @@ export async function probeReadiness(check: ReadinessCheck): Promise<{ statusCod
     () => ({ statusCode: 200, status: 'ready' }),
     () => ({ statusCode: 503, status: 'not ready' }),
   );
+}
+
+/** `/healthz` succeeds while the process runs, `/readyz` while it is ready. */
+export function registerProbes(app: FastifyInstance, checkReady: ReadinessCheck): void {
+  const hidden = { schema: { hide: true } as object };
+  app.get('/healthz', hidden, () => ({ status: 'ok' }));
+  app.get('/readyz', hidden, async (_request, reply) => {
+    const { statusCode, status } = await probeReadiness(checkReady);
+    return reply.code(statusCode).send({ status });
+  });
 }

@@ -14,8 +14,6 @@ export const ANY_CHANGE: AccountChange = { kind: 'any' };
 /** The channel of an account, with the database, as Redis databases share channels. */
 const channelOf = ({ options }: Redis, accountId: string) => `latchkey:changes:${options.db ?? 0}:${accountId}`;
 
-export type ChangePublisher = ReturnType<typeof createChangePublisher>;
-
 /** Publishes changes of accounts. While Redis is away they are lost. */
 export function createChangePublisher(url: string, logger: Logger, name: string) {
   const redis = createFailFastRedis(url, logger, { name });

@@ -1,9 +1,9 @@
+import { REALTIME_PATH } from '@latchkey/contract/live-events';
 import type { FastifyRequest } from 'fastify';
 import type { GatewayConfig } from '../config.ts';
 
 type Config = Pick<GatewayConfig, 'PUBLIC_REALTIME_URL' | 'REALTIME_PORT' | 'PORT'>;
 
-const REALTIME_PATH = '/api/v1/realtime';
 /** Name or address, with a port or without. */
 const HOST = /^[A-Za-z0-9._[\]:-]+$/;
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { http: '80', https: '443' };

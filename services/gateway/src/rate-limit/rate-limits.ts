@@ -70,6 +70,9 @@ export function limitReached({ limit, resetMs }: LimitState): DomainError {
   return errors.rate_limit_reached({ policy, limit: max, windowMs, retryMs: resetMs });
 }
 
+/** The error of a use beyond a limit on concurrent use, whose window is the time to wait. */
+export const concurrencyReached = (limit: Limit): DomainError => limitReached(toLimitState(limit, limit.max + 1, limit.windowMs));
+
 export function setLimitHeaders(reply: FastifyReply, { limit, remaining, resetMs }: LimitState): void {
   reply.header('ratelimit-policy', rateLimitPolicy(limit.name, limit.max, limit.windowMs / 1000));
   reply.header('ratelimit', rateLimitState(limit.name, remaining, waitSeconds(resetMs)));

@@ -1,6 +1,6 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { describeLength, KEY_APPLICATIONS_MAX, KEY_NAME, SEARCH_PARAMS_LENGTH_MAX } from '@latchkey/contract/lengths';
-import { API_KEYS_PAGE_SIZE } from '@latchkey/contract/limits';
+import { API_KEYS_PAGE_SIZE, withDescending } from '@latchkey/contract/limits';
 import { SCOPES } from '@latchkey/contract/scopes';
 import { type ApiKey, ApiKeyOrder, ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import type { FastifyReply } from 'fastify';
@@ -120,7 +120,6 @@ const ORDERS = {
   lastUsedAt: ApiKeyOrder.LAST_USED_AT,
 } as const;
 const NAMES = Object.keys(ORDERS) as Array<keyof typeof ORDERS>;
-const SORTS = NAMES.flatMap((name) => [name, `-${name}` as const]);
 
 const dailyRequests = z.object({ date, requests: z.int().meta({ examples: [128] }) }).meta({ id: 'DailyRequests' });
 
@@ -155,7 +154,7 @@ export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
           .default('')
           .meta({ description: 'Text that names contain, without regard to case.', examples: ['build'] }),
         sort: z
-          .enum(SORTS)
+          .enum(withDescending(NAMES))
           .default('name')
           .meta({ description: '`-` for descending. Keys that are equal follow by creation.', examples: ['-lastUsedAt'] }),
       }),

@@ -1,6 +1,6 @@
 import { STATUSES } from '@latchkey/contract/application-settings';
 import { SEARCH_PARAMS_LENGTH_MAX } from '@latchkey/contract/lengths';
-import { APPLICATIONS_PAGE_SIZE } from '@latchkey/contract/limits';
+import { APPLICATION_SORTS, APPLICATIONS_PAGE_SIZE, withDescending } from '@latchkey/contract/limits';
 import { ApplicationStatus, SummaryOrder } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { z } from 'zod';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
@@ -13,10 +13,7 @@ const ORDERS = {
   files: SummaryOrder.RANK,
   storage: SummaryOrder.RANK,
   updatedAt: SummaryOrder.UPDATED_AT,
-} as const;
-
-const NAMES = Object.keys(ORDERS) as Array<keyof typeof ORDERS>;
-const SORTS = NAMES.flatMap((name) => [name, `-${name}` as const]);
+} as const satisfies Record<(typeof APPLICATION_SORTS)[number], SummaryOrder>;
 
 const row = z
   .object({
@@ -41,7 +38,7 @@ export const applicationListRoutes = ({ clients: { applications, files } }: Rout
         .default('')
         .meta({ description: 'Text that names contain, without regard to case.', examples: ['photo'] }),
       sort: z
-        .enum(SORTS)
+        .enum(withDescending(APPLICATION_SORTS))
         .default('name')
         .meta({ description: '`-` for descending. Applications that are equal follow by creation.', examples: ['name'] }),
     }),

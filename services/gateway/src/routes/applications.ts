@@ -6,7 +6,7 @@ import { z } from 'zod';
 import type { Principal } from '../authentication/credential.ts';
 import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
-import { type Limit, limitReached, toLimitState } from '../rate-limit/rate-limits.ts';
+import { concurrencyReached, type Limit } from '../rate-limit/rate-limits.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationId, EXAMPLE_IDS, idOf, nameText, timestamp, toIso, toIsoOrNull } from '../routing/schemas.ts';
 import { SETTINGS_URL } from './application-settings.ts';
@@ -43,11 +43,15 @@ const LISTS_OF_ACCOUNT_MAX = 64;
 const LIST_WAIT_MS = 5_000;
 
 function createListQueue(): CallQueue {
-  const { max, windowMs } = CONCURRENT_LISTS;
   // The number of connections bounds the lists of all accounts.
   const allAccounts = { concurrency: Number.POSITIVE_INFINITY, size: Number.POSITIVE_INFINITY };
-  const limits = { ...allAccounts, concurrencyPerKey: max, sizePerKey: LISTS_OF_ACCOUNT_MAX, waitMs: LIST_WAIT_MS };
-  return new CallQueue(limits, () => limitReached(toLimitState(CONCURRENT_LISTS, max + 1, windowMs)));
+  const limits = {
+    ...allAccounts,
+    concurrencyPerKey: CONCURRENT_LISTS.max,
+    sizePerKey: LISTS_OF_ACCOUNT_MAX,
+    waitMs: LIST_WAIT_MS,
+  };
+  return new CallQueue(limits, () => concurrencyReached(CONCURRENT_LISTS));
 }
 
 export function applicationRoutes({ clients }: RouteContext) {

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
 import { type AccountChange, ANY_CHANGE } from '@latchkey/kit/redis/account-changes';
 import { type GivenCredential, readCredential, readUserAgent } from '../authentication/credential.ts';
-import { type Limit, limitReached, toLimitState } from '../rate-limit/rate-limits.ts';
+import { concurrencyReached, type Limit } from '../rate-limit/rate-limits.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 
 const PER_SESSION: Limit = { name: 'change-streams-per-session', max: 4, windowMs: 1_000 };
@@ -24,7 +24,7 @@ export function changeRoutes({ changes, authenticator }: RouteContext) {
   const acquire = (limit: Limit, counts: ConcurrencyLimit, key: string) => {
     const release = counts.acquire(key);
     if (release) return release;
-    throw limitReached(toLimitState(limit, limit.max + 1, limit.windowMs));
+    throw concurrencyReached(limit);
   };
   return [
     defineRoute('GET /api/v1/auth/changes', 'session', {

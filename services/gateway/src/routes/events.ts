@@ -1,6 +1,6 @@
 import { type JsonObject, toJson } from '@bufbuild/protobuf';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import { LIVE_EVENT_TYPE_PREFIX, toCloudEvent } from '@latchkey/contract/live-events';
+import { EVENT_WAIT_SECONDS_MAX, LIVE_EVENT_TYPE_PREFIX, toCloudEvent } from '@latchkey/contract/live-events';
 import { ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
 import {
   ApplicationService,
@@ -9,13 +9,12 @@ import {
 } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { z } from 'zod';
-import { type Limit, limitReached, toLimitState } from '../rate-limit/rate-limits.ts';
+import { concurrencyReached, type Limit } from '../rate-limit/rate-limits.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationId, EXAMPLE_IDS, timestamp } from '../routing/schemas.ts';
 
 const EVENTS_MAX = 100;
-const WAIT_SECONDS_MAX = 25;
-const WAIT_RULE = `must be a whole number from 0 to ${WAIT_SECONDS_MAX}`;
+const WAIT_RULE = `must be a whole number from 0 to ${EVENT_WAIT_SECONDS_MAX}`;
 const WAITING: Limit = { name: 'waiting-event-requests', max: 16, windowMs: 1_000 };
 
 const POSITION = /^([\x21-\x39\x3b-\x7e]{1,64}):(0|[1-9][0-9]{0,14})$/;
@@ -64,7 +63,7 @@ export function eventRoutes({ clients: { applications }, changes }: RouteContext
           .meta({
             type: 'integer',
             minimum: 0,
-            maximum: WAIT_SECONDS_MAX,
+            maximum: EVENT_WAIT_SECONDS_MAX,
             description: 'Longest wait for an event.',
             examples: [20],
           }),
@@ -83,7 +82,7 @@ export function eventRoutes({ clients: { applications }, changes }: RouteContext
         const pull = () => applications.pullApplicationEvents({ ...application, ...position, pageSize: EVENTS_MAX });
         if (waitSeconds === 0) return toPage(applicationId, await pull());
         const release = waiting.acquire(accountId);
-        if (!release) throw limitReached(toLimitState(WAITING, WAITING.max + 1, WAITING.windowMs));
+        if (!release) throw concurrencyReached(WAITING);
         // Resolves at a change; the first read is due anyway.
         let changed = Promise.withResolvers<void>();
         let isOver = false;

@@ -5,6 +5,7 @@ import {
   ISSUER_LENGTH_MAX,
   isTrustedClaims,
   PASTED_KEYS_MAX,
+  TRUSTED_ISSUERS_MAX,
 } from '@latchkey/contract/trusted-issuer';
 import { type TrustedIssuer, TrustedIssuerService } from '@latchkey/proto/latchkey/identity/v1/trusted_issuer_pb';
 import { z } from 'zod';
@@ -84,8 +85,7 @@ export function trustedIssuerRoutes({ clients: { trustedIssuers } }: RouteContex
     defineRoute(`POST ${URL}`, 'session', {
       operationId: 'createTrustedIssuer',
       summary: 'Trust an issuer',
-      description:
-        'Its tokens with these claims can be exchanged for keys with these rights (`exchangeToken`). An account has at most 20. With two-factor authentication on, `code` is needed, and used up.',
+      description: `Its tokens with these claims can be exchanged for keys with these rights (\`exchangeToken\`). An account has at most ${TRUSTED_ISSUERS_MAX}. With two-factor authentication on, \`code\` is needed, and used up.`,
       body: createBody,
       examples: {
         github: {

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { UNFINISHED_UPLOADS_MAX, UPLOAD_METADATA_LENGTH_MAX } from '@latchkey/contract/limits';
 import { fromConnectError } from '@latchkey/kit/errors/errors';
 import { ChunkedRequest } from '@latchkey/kit/http/chunked-request';
 import { AppendUploadResponseSchema, type Upload, UploadService } from '@latchkey/proto/latchkey/files/v1/upload_pb';
@@ -21,7 +22,6 @@ const URL = '/api/v1/panel/uploads';
 const VERSION = '1.0.0';
 const TUS = { 'tus-resumable': VERSION, 'tus-version': VERSION };
 const EXTENSIONS = 'creation,creation-with-upload,expiration,termination';
-const METADATA_LENGTH_MAX = 4_096;
 
 /** Throws `tus_version_unsupported`. Requests that only read may come without the protocol. */
 function checkVersion({ method, headers: { 'tus-resumable': version } }: IncomingMessage): void {
@@ -38,7 +38,7 @@ const byteCount = (description: string, example: string) =>
 
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/i, 'must be a SHA-256 in hex');
 const metadataValues = z.object({ applicationId: idText, fileName, sha256: sha256.optional(), replace: flag.optional() });
-const METADATA_RULE = `must be keys with values in Base64, up to ${METADATA_LENGTH_MAX} characters`;
+const METADATA_RULE = `must be keys with values in Base64, up to ${UPLOAD_METADATA_LENGTH_MAX} characters`;
 
 const PAIR = '[!-+.-~-]+( +[A-Za-z0-9+/]+={0,2})?';
 
@@ -55,7 +55,7 @@ const metadata = z
     return z.NEVER;
   })
   .meta({
-    maxLength: METADATA_LENGTH_MAX,
+    maxLength: UPLOAD_METADATA_LENGTH_MAX,
     pattern: `^${PAIR}( *, *${PAIR})*$`,
     description:
       'Pairs of a key and a value in Base64, in any order: `applicationId`, `fileName`, `sha256` (of the whole file, in hex) where the bytes must have it, and `replace` (`true`) to replace the file that has the name. Other keys are only stored.',
@@ -67,7 +67,7 @@ function toBase64(text: string): string {
 }
 
 function parseMetadata(text: string): Record<string, string> | undefined {
-  if (text.length > METADATA_LENGTH_MAX) return undefined;
+  if (text.length > UPLOAD_METADATA_LENGTH_MAX) return undefined;
   const pairs = text.split(',').map((pair) => /^ *([^\s,]+)(?: +([A-Za-z0-9+/]*={0,2}))? *$/.exec(pair));
   const values = new Map(pairs.map((match) => [match?.[1] ?? '', Buffer.from(match?.[2] ?? '', 'base64').toString()]));
   return pairs.every(Boolean) && values.size === pairs.length ? Object.fromEntries(values) : undefined;
@@ -159,7 +159,7 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
       summary: 'Create a resumable upload',
       description: [
         'tus 1.0.0. Makes the checks of `uploadFile`, and reserves the name, the storage and one file until the upload expires, 24 hours after its last chunk.',
-        'The body may be the first chunk. An account has at most 4 unfinished uploads.',
+        `The body may be the first chunk. An account has at most ${UNFINISHED_UPLOADS_MAX} unfinished uploads.`,
       ].join(' '),
       limit: { limit: limits.uploads, per: 'account' },
       bytesBody: 'chunk',

@@ -1,10 +1,9 @@
 import type { IncomingMessage } from 'node:http';
+import { REALTIME_PATH } from '@latchkey/contract/live-events';
 import { commonErrors } from '@latchkey/kit/errors/errors';
 import { findHeadProblem, hasBody } from '@latchkey/kit/http/request';
 import { errors } from '../errors.ts';
 import type { LastEvent } from '../hub/hubs.ts';
-
-export const REALTIME_PATH = '/api/v1/realtime';
 
 /** The sub-protocol of the CloudEvents WebSocket binding: a text frame is one event in JSON. */
 export const CLOUDEVENTS_PROTOCOL = 'cloudevents.json';

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { REALTIME_PATH } from '@latchkey/contract/live-events';
 import { orRejectAfter } from '@latchkey/kit/concurrency/within';
 import { commonErrors, DomainError, fromConnectError } from '@latchkey/kit/errors/errors';
 import { clientIp, networkOf, type ProxyTrust } from '@latchkey/kit/http/client-ip';
@@ -21,7 +22,7 @@ import { ignoreError, LiveSocket } from '../socket/live-socket.ts';
 import { UpgradeBacklog } from './backlog.ts';
 import type { ConnectionQuota, RejectionLimit } from './connection-quota.ts';
 import { KeyVerifier, type VerifiedKey } from './key-verifier.ts';
-import { checkRequest, REALTIME_PATH, readLastEvent, readSocketKey } from './upgrade-request.ts';
+import { checkRequest, readLastEvent, readSocketKey } from './upgrade-request.ts';
 
 export interface UpgradeOptions {
   readonly webSockets: WebSocketServer;

@@ -4,12 +4,12 @@ import { describeScope, SCOPES } from '@latchkey/contract/scopes';
 const isRead = (scope: Scope) => scope.endsWith(':read');
 const readsFirst = SCOPES.toSorted((a, b) => Number(isRead(b)) - Number(isRead(a)));
 
+const groups = new Set(SCOPES.map((scope) => scope.replace(/:.*/, '')));
+
 /** Scopes in words, by group. Each group begins with those that only read. */
-export const SCOPE_GROUPS = ['Applications', 'Files', 'Releases', 'Account'].map((name) => ({
-  name,
-  scopes: readsFirst
-    .filter((scope) => scope.startsWith(`${name.toLowerCase()}:`))
-    .map((scope) => ({ scope, ...describeScope(scope) })),
+export const SCOPE_GROUPS = [...groups].map((group) => ({
+  name: group.charAt(0).toUpperCase() + group.slice(1),
+  scopes: readsFirst.filter((scope) => scope.startsWith(`${group}:`)).map((scope) => ({ scope, ...describeScope(scope) })),
 }));
 
 /** The scopes in words, such as "Read files". */

@@ -1,3 +1,4 @@
+import { APPLICATION_SORTS, withDescending } from '@latchkey/contract/limits';
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { latchkey } from '../../api/client.ts';
 
@@ -10,8 +11,8 @@ export const applicationsQuery = queryOptions({
 /** The pages of the list; a part of the key of all applications. */
 export const LIST_KEY = [...applicationsQuery.queryKey, 'list'];
 
-export const SORTS = ['name', 'status', 'version', 'files', 'storage', 'updatedAt'] as const;
-export type Sort = (typeof SORTS)[number] | `-${(typeof SORTS)[number]}`;
+export const ORDERS = withDescending(APPLICATION_SORTS);
+export type Sort = (typeof ORDERS)[number];
 
 /** Parameters of the list in the URL. */
 export interface ListSearch {

@@ -2,15 +2,13 @@ import { createRoute } from '@tanstack/react-router';
 import { signedInRoute } from '../../routing/routes.tsx';
 import { readFlag, readPage, readText } from '../../routing/search.ts';
 import { limitsQuery } from '../../session/session.ts';
-import { applicationListQuery, type ListSearch, SORTS, type Sort } from './queries.ts';
+import { applicationListQuery, type ListSearch, ORDERS } from './queries.ts';
 import { ApplicationsPage } from './view.tsx';
 
 interface Search extends ListSearch {
   /** True if the dialog to create one is open. */
   readonly create?: true | undefined;
 }
-
-const ORDERS: readonly unknown[] = SORTS.flatMap((sort) => [sort, `-${sort}`]);
 
 export const applicationsRoute = createRoute({
   getParentRoute: () => signedInRoute,
@@ -19,7 +17,7 @@ export const applicationsRoute = createRoute({
     search: readText(search),
     create: readFlag(create),
     page: readPage(page),
-    sort: ORDERS.includes(sort) ? (sort as Sort) : undefined,
+    sort: ORDERS.find((order) => order === sort),
   }),
   loaderDeps: ({ search: { page, search, sort } }) => ({ page, search, sort }),
   loader: ({ context, deps }) => {

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { createServer as createHttpsServer } from 'node:https';
 import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
-import { probeReadiness, type ReadinessCheck } from '../../http/cached-readiness.ts';
+import { type ReadinessCheck, registerProbes } from '../../http/cached-readiness.ts';
 import { limitConnections } from '../../http/concurrency-limit.ts';
 import { trackConnections, whenAnswered } from '../../http/connections.ts';
 import { closeIdle, lingerOnClose } from '../../http/drain.ts';
@@ -79,11 +79,7 @@ export async function buildHttpServer(options: HttpListenerOptions): Promise<Fas
   app.addContentTypeParser('*', (_req, _body, done) => done(null));
   app.setNotFoundHandler(rejectUnknown);
   await app.register(fastifyConnectPlugin, options.connect);
-  app.get('/healthz', () => ({ status: 'ok' }));
-  app.get('/readyz', async (_req, reply) => {
-    const { statusCode, status } = await probeReadiness(checkReady);
-    return reply.code(statusCode).send({ status });
-  });
+  registerProbes(app, checkReady);
   return app;
 }
 

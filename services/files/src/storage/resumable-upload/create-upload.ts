@@ -1,4 +1,5 @@
 import { addCommitProof, runTransaction } from '@latchkey/audit/transaction';
+import { UNFINISHED_UPLOADS_MAX, UPLOAD_METADATA_LENGTH_MAX } from '@latchkey/contract/limits';
 import { newId } from '@latchkey/kit/validation/id';
 import { hasLength } from '@latchkey/kit/validation/text';
 import type { FilesContext } from '../../context.ts';
@@ -12,10 +13,6 @@ import { lockUsage, selectCharges } from '../upload/usage.store.ts';
 import { chargeMib, checkFits, findDeleted, sumUsage } from '../upload/usage.ts';
 import { endUploads, insertUpload, type ResumableUpload, selectUnfinished } from './resumable-upload.store.ts';
 
-/** Unfinished uploads of an account. */
-const UNFINISHED_MAX = 4;
-const METADATA_LENGTH_MAX = 4_096;
-
 /**
  * Creates a resumable upload, which reserves its name, its storage and one file until it ends; one
  * that replaces a file, the storage that the file grows by. Makes the checks of `beginUpload` in
@@ -27,7 +24,7 @@ export async function createUpload(
 ): Promise<ResumableUpload> {
   const displayName = parseFileName(given.fileName);
   checkDescription(given);
-  if (!hasLength(given.metadata, 0, METADATA_LENGTH_MAX)) throw errors.upload_malformed();
+  if (!hasLength(given.metadata, 0, UPLOAD_METADATA_LENGTH_MAX)) throw errors.upload_malformed();
   const ref = parseRef(given);
   const { accountId, applicationId, requestId } = ref;
   const { byteSize, expectedChecksum } = given;
@@ -49,7 +46,7 @@ export async function createUpload(
     const replacedMib = former ? chargeMib(former.byteSize) : 0;
     checkFits(ctx.limits, sumUsage(await selectCharges(tx, accountId), deleted), byteSizeMin, replacedMib);
     if (byteSize > byteSizeMax) throw errors.file_too_large();
-    if ((await selectUnfinished(tx, accountId)).length >= UNFINISHED_MAX) throw errors.too_many_uploads();
+    if ((await selectUnfinished(tx, accountId)).length >= UNFINISHED_UPLOADS_MAX) throw errors.too_many_uploads();
     const { xid, ...upload } = await insertUpload(tx, {
       id: newId(),
       accountId,
