@@ -2,7 +2,7 @@ import { StartError } from '@latchkey/embedded/process/start-error';
 import { BoundedClient } from '@latchkey/kit/database/database';
 import { databaseHosts } from '@latchkey/kit/database/database-url';
 import { checkDatabaseUrl } from '@latchkey/kit/database/database-wait';
-import { checkRedisAccess, createRedis } from '@latchkey/kit/redis/redis';
+import { checkRedisAccess, connectInBackground, createRedis } from '@latchkey/kit/redis/redis';
 import { findTlsFault } from '@latchkey/kit/redis/redis-tls';
 import { redisHosts } from '@latchkey/kit/redis/redis-url';
 
@@ -45,7 +45,7 @@ export async function checkRedis(url: string, setting = 'REDIS_URL'): Promise<vo
     reason ??= err;
   });
   try {
-    await redis.connect();
+    await connectInBackground(redis);
     await redis.ping();
     await checkRedisAccess(url, setting);
   } catch (err) {

@@ -1,11 +1,12 @@
 import { eventually } from '@latchkey/testkit/eventually';
 import { createAuthority, type TestAuthority } from '@latchkey/testkit/network/certificates';
+import { findFreePort } from '@latchkey/testkit/network/free-port';
 import { testRedis } from '@latchkey/testkit/redis/redis';
 import { beforeAll, expect, it, onTestFinished } from 'vitest';
 import { memoryLogger } from '../testing/memory-logger.ts';
 import { startTcpServer } from '../testing/servers.ts';
 import { startTlsRedis, trustAuthority } from '../testing/tls.ts';
-import { checkRedisAccess, connectInBackground, createFailFastRedis } from './redis.ts';
+import { checkRedisAccess, connectInBackground, createFailFastRedis, createRedis } from './redis.ts';
 
 const PATIENCE = { timeoutMs: 15_000 };
 
@@ -20,10 +21,11 @@ async function startTlsSentinel(primary: string, certificate = authority.issue()
   return `rediss+sentinel://:watchword@${sentinel}/latchkey?sentinel_password=watchword`;
 }
 
-async function expectUse(url: string) {
+async function expectUse(url: string, makeReady = async () => {}) {
   const redis = createFailFastRedis(url, memoryLogger().logger);
   onTestFinished(() => redis.disconnect());
   await connectInBackground(redis);
+  await makeReady();
   await eventually(async () => expect(await redis.ping()).toBe('PONG'), PATIENCE);
   await checkRedisAccess(url);
 }
@@ -43,6 +45,19 @@ it('TLS to Redis, and to Sentinel and its primary, with an authority of NODE_EXT
   trustAuthority(authority);
   await expectUse(`rediss://:watchword@${primary}`);
   await expectUse(sentinelUrl);
+});
+
+it('a cluster with TLS rejects a wrong password, and is used once it serves all slots', async () => {
+  const lines = `cluster-enabled yes\ncluster-announce-ip 127.0.0.1\ncluster-port ${await findFreePort()}\ntls-cluster yes`;
+  const node = await startTlsRedis(authority, authority.issue(), [lines]);
+  const url = `rediss+cluster://:watchword@${node}`;
+  await rejects(url, NOT_TRUSTED);
+  trustAuthority(authority);
+  await rejects(`rediss+cluster://:wrong@${node}`, /^redis rejects the user or the password of REDIS_URL, at .*: WRONGPASS /);
+  await checkRedisAccess(url);
+  const owner = createRedis(`rediss://:watchword@${node}`, { enableReadyCheck: false });
+  onTestFinished(() => owner.disconnect());
+  await expectUse(url, async () => void (await owner.call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383')));
 });
 
 it('rejects a certificate for another name at start, of Redis, a Sentinel, and the primary behind one', async () => {

@@ -93,8 +93,9 @@ export function createSubscriber(
 
 /** Connects without failing when Redis is down: the connection retries in the background. */
 export async function connectInBackground(redis: Redis): Promise<void> {
-  // Sentinels are tried until one responds, each round with an error.
-  const failed = new Promise((resolve) => redis.once('error', resolve));
+  // Sentinels are tried until one responds, each round with an error. The promise of a cluster that
+  // does not serve all slots never settles: its connection closes.
+  const failed = new Promise((resolve) => redis.once('error', resolve).once('close', resolve));
   await Promise.race([redis.connect().catch(() => undefined), failed]);
 }
 
@@ -194,9 +195,10 @@ export async function checkRedisAccess(url: string, setting = 'REDIS_URL'): Prom
   });
   let rejection: string | undefined;
   let failure: Error | undefined;
-  const onError = (err: Error) => {
-    const { message } = err;
-    failure ??= err;
+  // The error of a cluster has that of a node.
+  const onError = (err: Error & { readonly lastNodeError?: Error }) => {
+    const { message } = err.lastNodeError ?? err;
+    failure ??= err.lastNodeError ?? err;
     if (REJECTION.test(message))
       rejection ??= `redis rejects the user or the password of ${setting}, at ${redisHosts(url)}: ${message}`;
   };
@@ -211,7 +213,8 @@ export async function checkRedisAccess(url: string, setting = 'REDIS_URL'): Prom
     const unusable = redis.isCluster || isBroadcast ? undefined : UNUSABLE[mode];
     if (unusable) rejection = `${setting}, at ${redisHosts(url)}, ${unusable}`;
   };
-  await check().catch(onError);
+  const closed = new Promise((resolve) => redis.once('close', resolve));
+  await Promise.race([check().catch(onError), closed]);
   redis.disconnect();
   if (rejection !== undefined) throw new Error(rejection);
   const fault = failure && (await findTlsFault(url, setting, failure));
