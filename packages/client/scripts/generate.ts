@@ -1,5 +1,5 @@
-// Generates the types of the REST interface from the gateway's routes, and those of live events from
-// the AsyncAPI document. With --check it fails when the committed file is out of date.
+// Generates the types of the REST interface from the gateway's routes, and those of live events
+// from the AsyncAPI document. With --check it fails when the committed file is out of date.
 import { readFile, writeFile } from 'node:fs/promises';
 import { createClients } from '@latchkey/gateway/clients';
 import { readGatewayConfig } from '@latchkey/gateway/config';

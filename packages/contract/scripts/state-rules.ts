@@ -1,5 +1,5 @@
-// Writes the numbers of the contract into the files that state them and can't import them. Sentences
-// are found by their words. Part of npm run generate.
+// Writes the numbers of the contract into the files that state them and can't import them.
+// Sentences are found by their words. Part of npm run generate.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { FILE_NAME_LENGTH_MAX } from '../src/file-name.ts';
 import * as lengths from '../src/lengths.ts';

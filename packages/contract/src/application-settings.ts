@@ -1,11 +1,11 @@
 import { type Length, VERSION } from './lengths.ts';
 
-interface Flag {
+interface Setting {
   /** Field of `ApplicationSettings` in the protocol. */
   readonly field: string;
-  /** Effect of the flag while it is on, for the command line. */
+  /** For the command line: effect of a flag while it is on, or description of a text. */
   readonly meaning: string;
-  /** Texts of the dashboard. */
+  /** Texts of the dashboard. The title of a text also names it in the command line. */
   readonly title: string;
   readonly hint: string;
 }
@@ -30,15 +30,13 @@ export const APPLICATION_FLAGS = {
     title: 'License required for users',
     hint: 'A user signs in only with a license.',
   },
-} as const satisfies Readonly<Record<string, Flag>>;
+} as const satisfies Readonly<Record<string, Setting>>;
 
 export type FlagName = keyof typeof APPLICATION_FLAGS;
 
 export const FLAG_NAMES = Object.keys(APPLICATION_FLAGS) as readonly FlagName[];
 
-interface Text {
-  /** Field of `ApplicationSettings` in the protocol. */
-  readonly field: string;
+interface Text extends Setting {
   /** Bounds after trimming. Control characters are rejected. */
   readonly length: Length;
   /** Value of new applications. */
@@ -46,11 +44,6 @@ interface Text {
   readonly example: string;
   /** True if live clients are notified of a new value. */
   readonly isLive: boolean;
-  /** Meaning in declarations of the command line. */
-  readonly meaning: string;
-  /** Texts of the dashboard. The title also names the setting in the command line. */
-  readonly title: string;
-  readonly hint: string;
 }
 
 /** The settings of applications that are texts, by their names in the REST interface. */
@@ -72,11 +65,11 @@ export type TextName = keyof typeof APPLICATION_TEXTS;
 export const TEXT_NAMES = Object.keys(APPLICATION_TEXTS) as readonly TextName[];
 
 /** A record with a value for each of the settings. */
-export function mapSettings<Name extends string, Setting, T>(
-  settings: Readonly<Record<Name, Setting>>,
-  toValue: (setting: Setting, name: Name) => T,
+export function mapSettings<Name extends string, S, T>(
+  settings: Readonly<Record<Name, S>>,
+  toValue: (setting: S, name: Name) => T,
 ): Record<Name, T> {
-  const entries = Object.entries<Setting>(settings).map(([name, setting]) => [name, toValue(setting, name as Name)]);
+  const entries = Object.entries<S>(settings).map(([name, setting]) => [name, toValue(setting, name as Name)]);
   return Object.fromEntries(entries) as Record<Name, T>;
 }
 

@@ -66,7 +66,10 @@ export function Field({
 
 type TextFieldProps = FieldProps & Omit<ComponentProps<'input'>, keyof InputAttributes | 'children'>;
 
-/** Focuses an input as it appears. Preact leaves `autoFocus` to the browser, which heeds it once a page. */
+/**
+ * Focuses an input as it appears. Preact leaves `autoFocus` to the browser, which heeds it once a
+ * page.
+ */
 const focusOnMount = (input: HTMLInputElement | null) => input?.focus();
 
 export function TextField({ name, label, hint, aside, hideLabel, error, autoFocus, ...input }: TextFieldProps) {

@@ -27,7 +27,10 @@ interface Address {
   readonly port: number;
 }
 
-/** The error of a Sentinel, or where Redis wants a client certificate, is that the connection closed. */
+/**
+ * The error of a Sentinel, or where Redis wants a client certificate, is that the connection
+ * closed.
+ */
 async function findFault(address: Address, setting: string): Promise<string | undefined> {
   if (isReply(await ping(connect(address)))) {
     return `the server has no TLS on this port: use one that has, or start ${setting} with redis instead of rediss`;

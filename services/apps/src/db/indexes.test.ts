@@ -23,7 +23,7 @@ let keys: { readonly socketKey: string; readonly httpKey: string };
 beforeAll(async () => {
   kysely = new Kysely({ dialect: new PostgresDialect({ pool: apps.db }) });
   ref = await apps.createOwned();
-  // Copies have keys that nobody knows; what they are sealed with does not matter to a plan.
+  // Copies have unknown keys; what they are sealed with does not matter to a plan.
   await apps.db.query(
     `insert into application (id, account_id, name, socket_key_hash, socket_key_sealed, http_key_hash, http_key_sealed,
         runtime_keys_updated_at, created_at)

@@ -97,7 +97,7 @@ export async function insertDeletions(db: pg.Pool, count: number): Promise<strin
   return rows.map((row) => row.application_id).sort();
 }
 
-/** Copies an application within its account. The copies have keys that nobody knows. */
+/** Copies an application within its account. The copies have unknown keys. */
 export async function insertCopies(db: pg.Pool, { accountId, applicationId }: OwnedRef, count: number): Promise<void> {
   await db.query(
     `insert into application (id, account_id, name, socket_key_hash, socket_key_sealed, http_key_hash, http_key_sealed,

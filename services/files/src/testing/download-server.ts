@@ -17,7 +17,7 @@ export interface Answer {
 export interface RequestOptions {
   readonly method?: string;
   readonly headers?: OutgoingHttpHeaders;
-  /** Told when the first bytes of the body have come. */
+  /** Called when the first bytes of the body have come. */
   readonly onFirstBytes?: () => void;
 }
 

@@ -102,9 +102,10 @@ export const UploadError = /*@__PURE__*/
  * UploadService creates and ends resumable uploads. The bytes travel as bodies of HTTP requests:
  * `PUT /upload-chunks` with the headers `x-account-id`, `x-upload-id` and `x-upload-offset`, whose
  * response is an AppendUploadResponse. `x-checksum` is the SHA-256 of the body in hex, if it is
- * known. A chunk with an idempotency key has its metadata as headers, and a checksum. An upload expires 24 hours after its last chunk. Until then
- * it reserves its name, its storage and one file. `upload_not_found` covers an upload of another
- * account, one that never existed and a string that is not a UUID.
+ * known. A chunk with an idempotency key has its metadata as headers, and a checksum. An upload
+ * expires 24 hours after its last chunk. Until then it reserves its name, its storage and one file.
+ * `upload_not_found` covers an upload of another account, one that never existed and a string that
+ * is not a UUID.
  *
  * @generated from service latchkey.files.v1.UploadService
  */

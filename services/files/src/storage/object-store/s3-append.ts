@@ -23,7 +23,7 @@ interface State {
   readonly tail?: string;
 }
 
-/** Sends whole parts, and holds what is left of the body in an object of its own. */
+/** Sends whole parts, and holds what is left of the body in a separate object. */
 export async function appendParts(
   bucket: S3Bucket,
   target: Target,

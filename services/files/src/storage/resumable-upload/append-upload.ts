@@ -48,7 +48,8 @@ export function createAppendUpload(ctx: FilesContext): AppendUpload {
 
 /**
  * Appends a chunk to an upload at its offset. Bytes that arrive before the body fails stay, but of
- * a chunk with a checksum, which has one effect, only all or none. With the last byte the file is committed; an empty chunk repeats a commit that failed. Throws the errors of
+ * a chunk with a checksum, which has one effect, only all or none. With the last byte the file is
+ * committed; an empty chunk repeats a commit that failed. Throws the errors of
  * `AppendUploadResponse`.
  */
 async function append(ctx: FilesContext, chunk: Chunk): Promise<rows.ResumableUpload> {

@@ -89,8 +89,8 @@ export async function isNameReserved(db: Db, applicationId: string, displayName:
 }
 
 /**
- * Claims an upload for a chunk at its offset, if no other claim of a running process is valid. The object of a claim that
- * was not released is removed.
+ * Claims an upload for a chunk at its offset, if no other claim of a running process is valid. The
+ * object of a claim that was not released is removed.
  */
 export async function claimUpload(
   db: Db,

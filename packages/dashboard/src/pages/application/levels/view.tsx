@@ -110,7 +110,10 @@ interface Save {
   readonly before: Saved;
 }
 
-/** Saves the names if the levels are those that were shown; the result can be undone for some seconds. */
+/**
+ * Saves the names if the levels are those that were shown; the result can be undone for some
+ * seconds.
+ */
 function useSave(applicationId: string) {
   const queryClient = useQueryClient();
   const set = async ({ names, before }: Save) => {
