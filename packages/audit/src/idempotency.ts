@@ -148,6 +148,12 @@ export async function findKept<T>(tx: QueryExecutorProvider, call: IdempotentCal
   return { value: deserialize(Buffer.from(decrypt(sealingKey, found.result, id.toString('hex')), 'base64')) };
 }
 
+/** The result of an earlier call with the key of this one; undefined without one. Throws as {@link findKept}. */
+export async function findReplay<T>(db: QueryExecutorProvider): Promise<T | undefined> {
+  const call = takeCall();
+  return call && (await findKept<T>(db, call))?.value;
+}
+
 /** Another call stored its result first. */
 export class ResultTakenError extends Error {}
 

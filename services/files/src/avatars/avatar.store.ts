@@ -115,22 +115,23 @@ export interface Ending {
 }
 
 /**
- * Records a stored avatar as the account's instead of earlier ones, or ends it. It needs no check
- * for a later one: that one's recording ended this one, or identity already had it. A statement
- * before this one takes the account's lock. Returns the keys of objects whose deletion is
- * scheduled.
+ * Records a stored avatar as the account's instead of earlier ones, or ends it; a removal ends with
+ * the avatars before it. It needs no check for a later one: that one's recording ended this one, or
+ * identity already had it. A statement before this one takes the account's lock. Returns the keys of
+ * objects whose deletion is scheduled.
  */
 export async function endStored(tx: Db, avatar: Avatar, { state, refusal }: Ending): Promise<string[]> {
   const { id, account_id: accountId, created_at: createdAt } = avatar;
   const { rows } = await sql<{ object_key: string }>`
     with recorded as (
-      update avatar set state = 'recorded'
-      where id = ${id} and state = 'stored' and ${state} = 'recorded'
-      returning id),
+      update avatar set state = 'recorded' where id = ${id} and state = 'stored' and ${state} = 'recorded' returning id),
+    removed as (
+      update avatar set state = 'replaced', due_at = ${afterMs(ENDED_MS)} where id = ${id} and state = 'removing' returning id),
     earlier as (
       update avatar set state = 'replaced', due_at = ${afterMs(ENDED_MS)}
       where account_id = ${accountId} and state in ('stored', 'recorded')
-        and (created_at, id) < (${createdAt}::timestamptz, ${id}::uuid) and exists (select from recorded)
+        and (created_at, id) < (${createdAt}::timestamptz, ${id}::uuid)
+        and (exists (select from recorded) or exists (select from removed))
       returning image_id),
     ended as (
       update avatar set state = ${state}, refusal = ${refusal ?? null}, due_at = ${afterMs(ENDED_MS)}
@@ -153,25 +154,6 @@ export async function insertRemoval(
     values (${id}, ${accountId}, ${id}, 'removing', ${formatActor(origin) ?? null}, ${origin.requestId ?? null}, ${afterMs(RECORD_MS)})
     returning *`.execute(db);
   return rows[0] as Avatar;
-}
-
-/**
- * Ends a removal that identity knows of, and the avatars before it. A statement before this one
- * takes the account's lock. Returns the keys of objects whose deletion is scheduled.
- */
-export async function endRemoval(tx: Db, { id, account_id: accountId, created_at: createdAt }: Avatar): Promise<string[]> {
-  const { rows } = await sql<{ object_key: string }>`
-    with ended as (
-      update avatar set state = 'replaced', due_at = ${afterMs(ENDED_MS)} where id = ${id} and state = 'removing'),
-    earlier as (
-      update avatar set state = 'replaced', due_at = ${afterMs(ENDED_MS)}
-      where account_id = ${accountId} and state in ('stored', 'recorded')
-        and (created_at, id) < (${createdAt}::timestamptz, ${id}::uuid)
-      returning image_id)
-    insert into object_deletion (object_key, due_at)
-    select ${accountId}::text || '/' || image_id, ${afterMs(OWN_REMOVAL_MS)} from earlier
-    returning object_key`.execute(tx);
-  return rows.map((row) => row.object_key);
 }
 
 /** Ends the avatars of accounts that are gone. Returns how many images are to be removed. */

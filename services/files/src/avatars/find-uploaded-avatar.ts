@@ -1,4 +1,4 @@
-import { findKept, takeCall } from '@latchkey/audit/idempotency';
+import { findReplay } from '@latchkey/audit/idempotency';
 import { removeObjectsSoon } from '../storage/object-deletion/object-deletion.ts';
 import { selectAvatar } from './avatar.store.ts';
 import { type AvatarContext, recordAvatar } from './record-avatar.ts';
@@ -10,9 +10,8 @@ import { type AvatarContext, recordAvatar } from './record-avatar.ts';
  * @throws `idempotency_key_reused`, `idempotency_in_progress`, `dependency_unavailable`
  */
 export async function findUploadedAvatar(ctx: AvatarContext): Promise<string | undefined> {
-  const call = takeCall();
-  const kept = call && (await findKept<string>(ctx.db, call));
-  const avatar = kept && (await selectAvatar(ctx.db, kept.value));
+  const id = await findReplay<string>(ctx.db);
+  const avatar = id === undefined ? undefined : await selectAvatar(ctx.db, id);
   if (avatar?.state === 'stored') await removeObjectsSoon(ctx, await recordAvatar(ctx, avatar));
-  return kept?.value;
+  return id;
 }

@@ -1,16 +1,7 @@
 import type { FilesContext } from '../context.ts';
 import { sweepFailures, sweepRemoved } from '../files-metrics.ts';
 import { removeObjects } from '../storage/object-deletion/object-deletion.ts';
-import {
-  type Avatar,
-  claimDueAvatars,
-  deleteEnded,
-  type Ending,
-  endRemoval,
-  endStored,
-  endWaiting,
-  lockAvatars,
-} from './avatar.store.ts';
+import { type Avatar, claimDueAvatars, deleteEnded, type Ending, endStored, endWaiting, lockAvatars } from './avatar.store.ts';
 
 const BATCH = 100;
 
@@ -26,9 +17,9 @@ export interface AvatarContext extends Pick<FilesContext, 'db' | 'store' | 'avat
 }
 
 /**
- * Makes a stored avatar the account's instead of earlier ones; never instead of a later one.
- * Identity comes first: after a crash in between, repeating this has the same result. Returns the
- * keys of objects whose deletion is scheduled.
+ * Makes a stored avatar the account's instead of earlier ones, never instead of a later one; or
+ * completes a removal. Identity comes first: after a crash in between, repeating this has the same
+ * result. Returns the keys of objects whose deletion is scheduled.
  */
 export async function recordAvatar(ctx: AvatarContext, avatar: Avatar): Promise<string[]> {
   const ending = await ctx.setAvatar(avatar).then(
@@ -45,22 +36,8 @@ export async function recordAvatar(ctx: AvatarContext, avatar: Avatar): Promise<
 }
 
 /**
- * Records a removal at identity, then ends the avatars before it; safe to repeat. Returns the keys
- * of objects whose deletion is scheduled.
- */
-export async function recordRemoval(ctx: AvatarContext, removal: Avatar): Promise<string[]> {
-  await ctx.setAvatar(removal).catch((err: { readonly reason?: unknown }) => {
-    if (err.reason !== 'account_not_found') throw err;
-  });
-  return ctx.db.transaction().execute(async (tx) => {
-    await lockAvatars(tx, removal.account_id);
-    return endRemoval(tx, removal);
-  });
-}
-
-/**
- * Ends the avatars that no worker made in time, records those that are stored, and deletes the rows
- * of those that ended. A later sweep retries failures.
+ * Ends the avatars that no worker made in time, records those that are stored or removed, and deletes
+ * the rows of those that ended. A later sweep retries failures.
  */
 export async function sweepAvatars(ctx: AvatarContext, claimMs: number, signal: AbortSignal): Promise<void> {
   for (let done = BATCH; done === BATCH && !signal.aborted; ) {
@@ -69,8 +46,8 @@ export async function sweepAvatars(ctx: AvatarContext, claimMs: number, signal: 
       if (signal.aborted) return;
       try {
         if (avatar.state === 'waiting') await endWaiting(ctx.db, avatar.id, 'abandoned');
-        else if (avatar.state === 'stored') await removeObjects(ctx, await recordAvatar(ctx, avatar));
-        else if (avatar.state === 'removing') await removeObjects(ctx, await recordRemoval(ctx, avatar));
+        else if (avatar.state === 'stored' || avatar.state === 'removing')
+          await removeObjects(ctx, await recordAvatar(ctx, avatar));
         else await deleteEnded(ctx.db, avatar.id);
         done += 1;
         sweepRemoved.add(1, 'avatar');

@@ -5,7 +5,7 @@ import { newId, parseId } from '@latchkey/kit/validation/id';
 import { errors } from '../errors.ts';
 import { removeObjectsSoon } from '../storage/object-deletion/object-deletion.ts';
 import { insertRemoval } from './avatar.store.ts';
-import { type AvatarContext, recordRemoval } from './record-avatar.ts';
+import { type AvatarContext, recordAvatar } from './record-avatar.ts';
 
 /**
  * Takes the avatar from an account, and that of every upload begun before; without one it succeeds
@@ -16,7 +16,7 @@ export async function removeAvatar(ctx: AvatarContext, accountText: string, orig
   const accountId = parseId(accountText);
   if (!accountId) throw errors.avatar_not_found();
   const removal = await runStatement(ctx.db, (db) => insertRemoval(db, { id: newId(), accountId, origin }));
-  const keys = await recordRemoval(ctx, removal).catch((cause: unknown) => {
+  const keys = await recordAvatar(ctx, removal).catch((cause: unknown) => {
     throw Object.assign(commonErrors.outcome_unknown(), { cause });
   });
   await removeObjectsSoon(ctx, keys);

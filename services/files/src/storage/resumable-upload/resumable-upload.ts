@@ -1,4 +1,3 @@
-import { findKept, takeCall } from '@latchkey/audit/idempotency';
 import { runTransaction } from '@latchkey/audit/transaction';
 import { parseId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../../context.ts';
@@ -17,15 +16,6 @@ export async function findUpload(ctx: FilesContext, accountText: string, idText:
   if (!upload) throw errors.upload_not_found();
   if (upload.state === 'ended' || upload.isExpired) throw errors.upload_expired();
   return upload;
-}
-
-/**
- * The upload as an earlier chunk with the idempotency key of this call left it; undefined without
- * one. Throws `idempotency_key_reused`.
- */
-export async function findAppended({ db }: FilesContext): Promise<rows.ResumableUpload | undefined> {
-  const call = takeCall();
-  return call && (await findKept<rows.ResumableUpload>(db, call))?.value;
 }
 
 /** The unfinished uploads of an account, oldest first. */

@@ -1,10 +1,11 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { findReplay } from '@latchkey/audit/idempotency';
 import { REQUEST_ID_HEADER, type RpcImpl } from '@latchkey/kit/rpc/route';
 import { type Upload, UploadSchema, type UploadService } from '@latchkey/proto/latchkey/files/v1/upload_pb';
 import type { FilesContext } from '../../context.ts';
 import { createUpload } from './create-upload.ts';
-import { endUpload, findAppended, findUpload, listUploads, type ResumableUpload } from './resumable-upload.ts';
+import { endUpload, findUpload, listUploads, type ResumableUpload } from './resumable-upload.ts';
 
 export function uploadRpc(ctx: FilesContext): RpcImpl<typeof UploadService> {
   return {
@@ -18,7 +19,7 @@ export function uploadRpc(ctx: FilesContext): RpcImpl<typeof UploadService> {
       return { upload: toMessage(upload) };
     },
     async getUpload({ accountId, uploadId, repeatsAppend }) {
-      const appended = repeatsAppend ? await findAppended(ctx) : undefined;
+      const appended = repeatsAppend ? await findReplay<ResumableUpload>(ctx.db) : undefined;
       return { upload: toMessage(appended ?? (await findUpload(ctx, accountId, uploadId))) };
     },
     async listUploads({ accountId }) {
