@@ -1,5 +1,5 @@
-import { eventually } from '@latchkey/testkit/eventually';
 import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
+import { waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
 import { withClient } from '@latchkey/testkit/postgres/with-client';
 import { type Kysely, sql } from 'kysely';
 import { expect, it, onTestFinished } from 'vitest';
@@ -21,8 +21,7 @@ it('applies each migration once where eight processes start together on an empty
     // Until this ends, no call finds the schema, and none can create it.
     await client.query('begin; create schema shop');
     const started = Array.from({ length: 8 }, () => migrate(url, 'shop', migrations));
-    const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-    await withClient(url, (other) => eventually(async () => (await other.query(waiting)).rowCount === 8));
+    await withClient(url, (other) => waitersForLocks(other, 8));
     await client.query('rollback');
     return Promise.allSettled(started);
   });

@@ -1,10 +1,11 @@
 import { createDatabase } from '@latchkey/kit/database/database';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { eventually } from '@latchkey/testkit/eventually';
+import { waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
 import { explain, statementsOf } from '@latchkey/testkit/postgres/statements';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { AppsDatabase } from '../db/schema.ts';
-import { deliverAll, holdLocks, insertVersionChanges, waitersForLocks } from '../testing/rows.ts';
+import { deliverAll, holdLocks, insertVersionChanges } from '../testing/rows.ts';
 import { type OwnedRef, range, useTestApps } from '../testing/test-apps.ts';
 import { BATCH_MAX, createRetentionSweep } from './retention.ts';
 

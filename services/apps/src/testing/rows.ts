@@ -1,4 +1,3 @@
-import { eventually } from '@latchkey/testkit/eventually';
 import type pg from 'pg';
 import type { OwnedRef } from './test-apps.ts';
 
@@ -50,16 +49,6 @@ export async function holdLocks(db: pg.Pool, text: string, values: unknown[]): P
 /** Holds the lock of an application's row. */
 export const holdRow = (db: pg.Pool, { applicationId }: OwnedRef) =>
   holdLocks(db, 'select 1 from application where id = $1 for update', [applicationId]);
-
-/** Waits until this many statements of this database wait for a lock. */
-export async function waitersForLocks(db: pg.Pool, count: number): Promise<void> {
-  await eventually(async () => {
-    const { rows } = await db.query<{ count: number }>(
-      "select count(*)::int from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
-    );
-    return rows[0]?.count === count;
-  });
-}
 
 export async function undelivered(db: pg.Pool): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>('select id from application_event where delivered_at is null order by id');

@@ -11,7 +11,6 @@ import {
   reasonOf,
   someAccount,
   startTestAvatars,
-  storeWith,
   type TestAvatars,
   uploadTo,
 } from '../testing/avatar/test-avatars.ts';
@@ -37,7 +36,7 @@ const decoderPids = () =>
 
 /** An instance with a queue and decoders. */
 async function start(methods: Partial<ObjectStore> = {}, env = {}, redisUrl?: string) {
-  const { ctx } = test.files.connect({ env, aroundStore: (store) => storeWith(store, methods) });
+  const { ctx } = test.files.connect({ env, changeStore: () => methods });
   const deps = { identityTransport: test.identity.transport, redisUrl: redisUrl ?? (await testRedis()).url };
   const avatars = createAvatars(ctx, deps, 'inside');
   avatars.start();

@@ -5,14 +5,7 @@ import { startTcpProxy } from '@latchkey/testkit/network/tcp-proxy';
 import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { ObjectStore } from '../storage/object-store/object-store.ts';
 import { plainImage } from '../testing/avatar/images.ts';
-import {
-  avatarHoldings,
-  reasonOf,
-  someAccount,
-  startTestAvatars,
-  storeWith,
-  type TestAvatars,
-} from '../testing/avatar/test-avatars.ts';
+import { avatarHoldings, reasonOf, someAccount, startTestAvatars, type TestAvatars } from '../testing/avatar/test-avatars.ts';
 import { endWaiting } from './avatar.store.ts';
 import { getAvatar } from './get-avatar.ts';
 import { type MakeContext, makeAvatar } from './make-avatar.ts';
@@ -40,7 +33,7 @@ const holds = (expected: unknown) => eventually(async () => expect(await holding
 const currentAvatar = async () => (await getAvatar(test.ctx, accountId, undefined)).avatarId;
 const stalled = () => new Readable({ read: () => undefined });
 const fail = () => Promise.reject(new Error('not now'));
-const withStore = (methods: Partial<ObjectStore>) => test.connect({ aroundStore: (store) => storeWith(store, methods) });
+const withStore = (methods: Partial<ObjectStore>) => test.connect({ changeStore: () => methods });
 
 /** Starts an upload that no worker takes up; resolves with the avatar's id once it is queued. */
 async function queueUpload(): Promise<string> {

@@ -2,14 +2,7 @@ import { SERVICE_ORIGIN } from '@latchkey/audit/actor';
 import { eventually } from '@latchkey/testkit/eventually';
 import { beforeAll, beforeEach, expect, it } from 'vitest';
 import { plainImage } from '../testing/avatar/images.ts';
-import {
-  avatarHoldings,
-  reasonOf,
-  someAccount,
-  startTestAvatars,
-  storeWith,
-  type TestAvatars,
-} from '../testing/avatar/test-avatars.ts';
+import { avatarHoldings, reasonOf, someAccount, startTestAvatars, type TestAvatars } from '../testing/avatar/test-avatars.ts';
 import { getAvatar } from './get-avatar.ts';
 import { removeAvatar } from './remove-avatar.ts';
 
@@ -72,7 +65,7 @@ it('a removal that identity does not answer is completed by the sweeper', async 
 it('a removal does not wait for a store that hangs', async () => {
   await test.upload(accountId, image);
   const remove = () => new Promise<never>(() => undefined);
-  const { ctx } = test.connect({ aroundStore: (store) => storeWith(store, { remove }) });
+  const { ctx } = test.connect({ changeStore: () => ({ remove }) });
   await removeAvatar({ ...test.ctx, store: ctx.store }, accountId, SERVICE_ORIGIN);
   expect([await current(), test.identity.avatarOf(accountId)]).toEqual(['avatar_not_found', undefined]);
 });

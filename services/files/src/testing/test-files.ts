@@ -30,8 +30,8 @@ export interface InstanceOptions {
   readonly limits?: Partial<FileLimits>;
   /** Another way to the same database. */
   readonly url?: string;
-  /** Wraps the disk store, to make it fail or wait. */
-  readonly aroundStore?: (store: ObjectStore) => ObjectStore;
+  /** Replaces methods of the disk store, to make it fail or wait. */
+  readonly changeStore?: ((store: ObjectStore) => Partial<ObjectStore>) | undefined;
 }
 
 /** One instance of the service and a client that calls it. */
@@ -116,7 +116,7 @@ function createInstance({ url, objectsDir, apps }: Surroundings, options: Instan
   });
   const { ctx: opened, close } = openContext(config, apps.transport, logger, options.clock);
   const limits = { ...opened.limits, ...options.limits };
-  const ctx: FilesContext = { ...opened, limits, store: options.aroundStore?.(opened.store) ?? opened.store };
+  const ctx: FilesContext = { ...opened, limits, store: { ...opened.store, ...options.changeStore?.(opened.store) } };
   const routes = filesRoutes(ctx);
   const transport = createDirectTransport(routes, logger);
   return {

@@ -4,10 +4,11 @@ import { createDatabase } from '@latchkey/kit/database/database';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { eventually } from '@latchkey/testkit/eventually';
+import { waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
 import { statementsOf } from '@latchkey/testkit/postgres/statements';
 import { afterAll, expect, test } from 'vitest';
 import type { IdentityDatabase } from '../db/schema.ts';
-import { DAY_MS, MINUTE_MS, openTestIdentity, outcomeOf, waitersForLocks } from '../testing/identity.ts';
+import { DAY_MS, MINUTE_MS, openTestIdentity, outcomeOf } from '../testing/identity.ts';
 import { createSomeKey, someAccountId } from '../testing/sample.ts';
 import { createDeletionFollower, removeFromRestrictions } from './restriction.ts';
 
@@ -75,7 +76,7 @@ test.each(['before', 'after'])('a removal loses no concurrent change of the key 
   const removal = () => remove(key, key.gone);
   for (const one of order === 'before' ? [change, removal] : [removal, change]) {
     changes.push(one());
-    await eventually(() => waitersForLocks(identity, changes.length));
+    await waitersForLocks(identity.db, changes.length);
   }
   await client.query('commit');
   client.release();

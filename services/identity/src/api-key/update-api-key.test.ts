@@ -1,10 +1,10 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { UpdateApiKeyRequestSchema } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
-import { eventually } from '@latchkey/testkit/eventually';
+import { waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
 import { refusalOf } from '@latchkey/testkit/refusal';
 import { expect, test } from 'vitest';
-import { MINUTE_MS, openTestIdentity, outcomeOf, waitersForLocks } from '../testing/identity.ts';
+import { MINUTE_MS, openTestIdentity, outcomeOf } from '../testing/identity.ts';
 import { createSomeKey, type SomeKey, someAccountId } from '../testing/sample.ts';
 
 const identity = await openTestIdentity();
@@ -84,7 +84,7 @@ async function concurrently(key: SomeKey, ...changes: Array<() => Promise<unknow
   const outcomes: Array<Promise<string>> = [];
   for (const change of changes) {
     outcomes.push(outcomeOf(change()));
-    await eventually(() => waitersForLocks(identity, outcomes.length));
+    await waitersForLocks(identity.db, outcomes.length);
   }
   await client.query('commit');
   client.release();

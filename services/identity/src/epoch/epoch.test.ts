@@ -1,8 +1,9 @@
 import { createLogger } from '@latchkey/kit/log/logger';
 import type { Redis } from '@latchkey/kit/redis/redis';
 import { eventually } from '@latchkey/testkit/eventually';
+import { waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
 import { expect, test } from 'vitest';
-import { openTestIdentity, outcomeOf, waitersForLocks } from '../testing/identity.ts';
+import { openTestIdentity, outcomeOf } from '../testing/identity.ts';
 import { createSomeKey, keyCredential, present, type SomeKey, sessionCredential, signUpSomeone } from '../testing/sample.ts';
 import { createEpochs } from './epoch.ts';
 
@@ -45,7 +46,7 @@ test('the epoch is read before the credential', async () => {
   await client.query('begin');
   await client.query('lock table api_key in access exclusive mode');
   const authenticated = use(key);
-  await eventually(() => waitersForLocks(identity, 1));
+  await waitersForLocks(identity.db, 1);
   // As a revocation does that ends before the query.
   const ended = await identity.redis.getdel(epochKey);
   await client.query('commit');

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { eventually } from '@latchkey/testkit/eventually';
+import { waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
 import { refusalOf } from '@latchkey/testkit/refusal';
 import { expect, test } from 'vitest';
-import { DAY_MS, MINUTE_MS, openTestIdentity, outcomeOf, waitersForLocks } from '../testing/identity.ts';
+import { DAY_MS, MINUTE_MS, openTestIdentity, outcomeOf } from '../testing/identity.ts';
 import { PASSWORD, present, sessionCredential, signUpSomeone, someSignUp } from '../testing/sample.ts';
 import { guardSomeone } from '../testing/two-factor.ts';
 
@@ -139,7 +140,7 @@ test('a sign-up that cannot end the previous session of its client has no effect
   const holder = await identity.db.connect();
   await holder.query('begin; select from session for update');
   const signUp = outcomeOf(identity.accounts.signUp({ ...owner, previousSessionToken: session.token }));
-  await eventually(() => waitersForLocks(identity, 1));
+  await waitersForLocks(identity.db, 1);
   await holder.query(`select pg_cancel_backend(pid) from pg_stat_activity
     where datname = current_database() and wait_event_type = 'Lock'`);
   expect(await signUp).not.toBe('done');

@@ -121,14 +121,6 @@ export async function outcomeOf(call: Promise<unknown>): Promise<string> {
   );
 }
 
-/** True if this many statements wait for a lock. */
-export async function waitersForLocks({ db }: Pick<TestIdentity, 'db'>, count: number): Promise<boolean> {
-  const { rows } = await db.query(
-    `select count(*)::int as count from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-  );
-  return rows[0].count === count;
-}
-
 /** Passwords at no cost, counting the verified ones: argon2id takes most of the time of tests. */
 export function createTestPasswords(): Passwords & { verified: number } {
   const real = createPasswords();

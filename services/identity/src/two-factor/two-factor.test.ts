@@ -1,7 +1,7 @@
-import { eventually } from '@latchkey/testkit/eventually';
+import { waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
 import { refusalOf } from '@latchkey/testkit/refusal';
 import { expect, test } from 'vitest';
-import { openTestIdentity, outcomeOf, waitersForLocks } from '../testing/identity.ts';
+import { openTestIdentity, outcomeOf } from '../testing/identity.ts';
 import { PASSWORD, present, sessionCredential, signUpSomeone } from '../testing/sample.ts';
 import { codeAt, guardSomeone, STEP_MS, sessionIdOf } from '../testing/two-factor.ts';
 
@@ -104,9 +104,9 @@ test('a sign-in without a code opens no session where the second factor is turne
   await client.query('select from two_factor where account_id = $1 for update', [accountId]);
   // It locks the account and waits for the second factor; the sign-in waits for the account.
   const enabled = twoFactor.enableTwoFactor({ accountId, code: now(secret) });
-  await eventually(() => waitersForLocks(identity, 1));
+  await waitersForLocks(identity.db, 1);
   const outcome = outcomeOf(accounts.signIn({ email: account.email, password: PASSWORD }));
-  await eventually(() => waitersForLocks(identity, 2));
+  await waitersForLocks(identity.db, 2);
   await client.query('commit');
   client.release();
   await enabled;

@@ -1,4 +1,4 @@
-import { eventually } from '@latchkey/testkit/eventually';
+import { waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
 import pg from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { OwnedRef } from '../../testing/fake-apps.ts';
@@ -19,11 +19,6 @@ async function ownedWith(fileCount: number): Promise<OwnedRef> {
 
 const cleanUp = (ref: OwnedRef, onObjectsToRemove = () => {}) => cleanUpApplication(files.ctx, ref, onObjectsToRemove);
 const remains = ({ applicationId }: OwnedRef) => remainsOf(files.db, applicationId);
-
-async function waitingForLocks(): Promise<number | null> {
-  const text = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-  return (await files.db.query(text)).rowCount;
-}
 
 describe('the clean-up of a deleted application', () => {
   it('deletes files and usage, schedules the removal of objects, and is idempotent', async () => {
@@ -61,9 +56,9 @@ describe('the clean-up of a deleted application', () => {
     onTestFinished(() => holder.release());
     await holder.query('begin; lock table audit_entry in share mode');
     const sending = uploads.send(ticket, Buffer.from('at the same time'));
-    await eventually(async () => expect(await waitingForLocks()).toBe(1));
+    await waitersForLocks(files.db, 1);
     const cleaning = cleanUp(ref);
-    await eventually(async () => expect(await waitingForLocks()).toBe(2)).finally(() => holder.query('commit'));
+    await waitersForLocks(files.db, 2).finally(() => holder.query('commit'));
     await Promise.all([sending, cleaning]);
     expect(await remains(ref)).toEqual(cleanedUp(1));
   });

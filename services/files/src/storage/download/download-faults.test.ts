@@ -45,8 +45,7 @@ afterEach(async () => {
 
 async function serve(stallTimeoutMs?: number): Promise<void> {
   await server?.close();
-  const aroundStore = (store: ObjectStore): ObjectStore => ({
-    ...store,
+  const changeStore = (store: ObjectStore): Partial<ObjectStore> => ({
     async read(key, range) {
       const body = (await store.read(key, range)) as Readable;
       opened.push(body);
@@ -54,7 +53,7 @@ async function serve(stallTimeoutMs?: number): Promise<void> {
       return reading ? reading(body) : body;
     },
   });
-  const { ctx } = files.connect({ aroundStore, limits: { downloadsMax: LIMIT } });
+  const { ctx } = files.connect({ changeStore, limits: { downloadsMax: LIMIT } });
   server = await startDownloadServer(createDownloadHandler(ctx, stallTimeoutMs));
 }
 

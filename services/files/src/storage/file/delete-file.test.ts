@@ -25,7 +25,7 @@ const outcomeOf = (call: Promise<unknown>) => call.then(() => 'done').catch(() =
 /** Deletes a file through a store with this `remove`; returns its key and the time taken. */
 async function deleteThrough(ref: OwnedRef, remove: ObjectStore['remove']) {
   const fileId = await storeFile(files, ref);
-  const { client } = files.connect({ aroundStore: (store) => ({ ...store, remove }) });
+  const { client } = files.connect({ changeStore: () => ({ remove }) });
   const startedAt = performance.now();
   await client.deleteFile({ ...ref, fileId });
   return { key: objectKey(ref.applicationId, fileId), ms: performance.now() - startedAt };

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import { eventually } from '@latchkey/testkit/eventually';
+import { waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
 import { NOT_FOUND, refusalOf } from '@latchkey/testkit/refusal';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { OwnedRef } from '../../testing/fake-apps.ts';
@@ -143,8 +143,7 @@ describe('a rename', () => {
     const renames = ['other', 'one'].map((fileName, i) =>
       reasonOf(files.client.renameFile({ ...ref, fileId: ids[i] as string, fileName })),
     );
-    const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-    await eventually(async () => (await files.db.query(waiting)).rowCount === 2);
+    await waitersForLocks(files.db, 2);
     const [outcomes] = await Promise.all([Promise.all(renames), release()]);
     expect(outcomes).toEqual(['file_name_taken', 'file_name_taken']);
   });
@@ -177,7 +176,7 @@ describe('a download URL', () => {
     return { count: file?.presignedUrlsCount, last: last && timestampDate(last) };
   };
   const withStore = (createDownloadUrl: ObjectStore['createDownloadUrl']) =>
-    files.connect({ aroundStore: (store) => ({ ...store, createDownloadUrl }) });
+    files.connect({ changeStore: () => ({ createDownloadUrl }) });
 
   it('is of this service for the disk store, valid for 300 seconds unless given, and counted', async () => {
     const ref = files.createOwned();

@@ -25,7 +25,7 @@ it('returns the digests of a file, which are read once', async () => {
   const found = await files.client.inspectFile({ ...ref, fileId });
   expect(Buffer.from(found.sha512)).toEqual(createHash('sha512').update(bytes).digest());
   expect([found.byteSize, found.verifiedKey]).toEqual([300_000n, '']);
-  const { client } = files.connect({ aroundStore: (store) => ({ ...store, read: () => Promise.reject(new Error('read')) }) });
+  const { client } = files.connect({ changeStore: () => ({ read: () => Promise.reject(new Error('read')) }) });
   expect(await client.inspectFile({ ...ref, fileId })).toEqual(found);
 });
 

@@ -245,11 +245,10 @@ describe('a claim that was not released', () => {
     const stale = new PassThrough();
     // The process stands still: its claim is not renewed, and the store holds its open file.
     const held = Promise.withResolvers<void>();
-    const aroundStore = (store: ObjectStore): ObjectStore => ({
-      ...store,
+    const changeStore = (store: ObjectStore): Partial<ObjectStore> => ({
       append: (key, from, body, ...rest) => store.append(key, from, holdBack(body, held.promise), ...rest),
     });
-    const late = reasonOf(append(ref, upload, 4, stale, { aroundStore }));
+    const late = reasonOf(append(ref, upload, 4, stale, { changeStore }));
     stale.end('xxxxxx');
     await eventually(async () => {
       const { rows } = await files.db.query(
@@ -271,14 +270,13 @@ describe('a chunk whose end in the store is not known', () => {
     const ref = files.createOwned();
     const upload = await create(ref, 10);
     // As S3 holds the bytes after the last part. The response is lost.
-    const aroundStore = (store: ObjectStore): ObjectStore => ({
-      ...store,
+    const changeStore = (store: ObjectStore): Partial<ObjectStore> => ({
       async append(_key, _from, body, signal, options) {
         await store.put(objectKey(ref.applicationId, options.writerId), body, signal);
         throw new Error('refused by the test');
       },
     });
-    expect(await reasonOf(append(ref, upload, 0, Buffer.from('bytes'), { aroundStore }))).toBe('dependency_unavailable');
+    expect(await reasonOf(append(ref, upload, 0, Buffer.from('bytes'), { changeStore }))).toBe('dependency_unavailable');
     await append(ref, upload, 0, Buffer.from('0123456789'));
     expect(await holdings(ref)).toEqual(ONE);
   });
@@ -293,11 +291,8 @@ describe('a failed commit', () => {
   it('loses nothing: an empty chunk repeats it', async () => {
     const ref = files.createOwned();
     const upload = await create(ref, 5);
-    const aroundStore = (store: ObjectStore): ObjectStore => ({
-      ...store,
-      read: async () => Promise.reject(new Error('refused by the test')),
-    });
-    expect(await reasonOf(append(ref, upload, 0, Buffer.from('bytes'), { aroundStore }))).toBe('dependency_unavailable');
+    const changeStore = () => ({ read: () => Promise.reject(new Error('refused by the test')) });
+    expect(await reasonOf(append(ref, upload, 0, Buffer.from('bytes'), { changeStore }))).toBe('dependency_unavailable');
     expect(await offsetOf(ref, upload)).toBe(5);
     expect((await files.client.listFiles(ref)).files).toEqual([]);
     expect(await append(ref, upload, 5, Buffer.alloc(0))).toMatchObject({ state: 'stored' });

@@ -5,12 +5,13 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { ACTOR_HEADER } from '@latchkey/audit/actor';
 import { eventually } from '@latchkey/testkit/eventually';
 import { startTcpProxy } from '@latchkey/testkit/network/tcp-proxy';
+import { waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { check, loseObject } from '../../testing/damage.ts';
 import { type DownloadServer, startDownloadServer } from '../../testing/download-server.ts';
 import type { OwnedRef } from '../../testing/fake-apps.ts';
 import { storeFile } from '../../testing/stored-file.ts';
-import { useTestFiles } from '../../testing/test-files.ts';
+import { type InstanceOptions, useTestFiles } from '../../testing/test-files.ts';
 import { createUploads, expireLease, holdingsOf, ONE, reasonOf, type UploadOptions } from '../../testing/uploads.ts';
 import { cleanUpApplication } from '../application/deleted-application.ts';
 import { createDownloadHandler } from '../download/download-handler.ts';
@@ -68,17 +69,8 @@ async function replaceWhile(ref: OwnedRef, happen: () => Promise<unknown> | unkn
   return sending;
 }
 
-/** Resolves once a statement waits for a lock. */
-const someoneWaits = () =>
-  eventually(async () => {
-    const { rows } = await files.db.query(
-      `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
-    );
-    expect(rows.length).toBeGreaterThan(0);
-  });
-
-const withStore = (change: (store: ObjectStore) => Partial<ObjectStore>, url = files.url) =>
-  createUploads(files.connect({ url, aroundStore: (store) => ({ ...store, ...change(store) }) }).ctx);
+const withStore = (changeStore: InstanceOptions['changeStore'], url = files.url) =>
+  createUploads(files.connect({ url, changeStore }).ctx);
 
 describe('a replacement', () => {
   it('gives the file another content under its id, with its counter of URLs, and removes the old object', async () => {
@@ -160,7 +152,7 @@ describe('a replacement', () => {
     await rename.query(`update file set display_name = 'wanted' where id = $1`, [id]);
     const sent = replace(ref);
     sent.catch(() => undefined);
-    await someoneWaits();
+    await waitersForLocks(files.db, 1);
     await rename.query('commit');
     rename.release();
     expect((await sent).id).toBe(id);
@@ -236,7 +228,7 @@ describe('a process that ends', () => {
     const held = await files.db.connect();
     await held.query('begin');
     const sent = replaceWhile(ref, () => held.query('select from file where id = $1 for key share', [fileId]));
-    await someoneWaits();
+    await waitersForLocks(files.db, 1);
     files.apps.failWith(new ConnectError('connection refused', Code.Unavailable));
     await held.query('commit');
     held.release();
@@ -294,8 +286,7 @@ describe('a download', () => {
 it('the reading of a file for a release stores no digests of a content that is replaced meanwhile', async () => {
   const { ref, fileId } = await setUp();
   const late = files.connect({
-    aroundStore: (store) => ({
-      ...store,
+    changeStore: (store) => ({
       async read(...args) {
         const body = await store.read(...args);
         await replace(ref);
@@ -312,8 +303,7 @@ it('the reading of a file for a release waits for a replacement before it stores
   const { ref, fileId } = await setUp();
   const replacement = await files.db.connect();
   const late = files.connect({
-    aroundStore: (store) => ({
-      ...store,
+    changeStore: (store) => ({
       async read(...args) {
         const body = await store.read(...args);
         await replacement.query('begin');
@@ -325,7 +315,7 @@ it('the reading of a file for a release waits for a replacement before it stores
   });
   const inspection = late.client.inspectFile({ ...ref, fileId });
   inspection.catch(() => undefined);
-  await someoneWaits();
+  await waitersForLocks(files.db, 1);
   await replacement.query('commit');
   replacement.release();
   await inspection;
@@ -337,8 +327,7 @@ it('the reading of a file for a release goes on with the new content where the o
   const { ref, fileId } = await setUp();
   let isReplaced = false;
   const late = files.connect({
-    aroundStore: (store) => ({
-      ...store,
+    changeStore: (store) => ({
       async read(...args) {
         if (!isReplaced) await replace(ref);
         isReplaced = true;

@@ -6,11 +6,10 @@ import { startTcpProxy } from '@latchkey/testkit/network/tcp-proxy';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { OwnedRef } from '../../testing/fake-apps.ts';
 import { storeFile } from '../../testing/stored-file.ts';
-import { useTestFiles } from '../../testing/test-files.ts';
+import { type InstanceOptions, useTestFiles } from '../../testing/test-files.ts';
 import { createUploads, expireLease, holdingsOf, NOTHING, ONE, reasonOf, setDeadline } from '../../testing/uploads.ts';
 import { cleanUpApplication } from '../application/deleted-application.ts';
 import { sweepAbandonedUploads } from '../object-deletion/object-deletion.ts';
-import type { ObjectStore } from '../object-store/object-store.ts';
 
 const files = useTestFiles();
 const SOME = Buffer.from('some bytes');
@@ -23,8 +22,8 @@ async function expireAndSweep(ref: OwnedRef): Promise<void> {
 }
 
 /** An instance whose store behaves differently. */
-const withStore = (change: (store: ObjectStore) => Partial<ObjectStore>, url = files.url) =>
-  createUploads(files.connect({ url, aroundStore: (store) => ({ ...store, ...change(store) }) }).ctx);
+const withStore = (changeStore: InstanceOptions['changeStore'], url = files.url) =>
+  createUploads(files.connect({ url, changeStore }).ctx);
 
 const fail = async () => {
   throw new Error('no space left');
@@ -104,7 +103,7 @@ describe('an apps service', () => {
   });
 
   it('that is away until the deadline fails the upload, which leaves nothing', async () => {
-    const { ref, sent, queries } = await sendWhileFailing(unreachable, 600);
+    const { ref, sent, queries } = await sendWhileFailing(unreachable, 2_500);
     expect(await reasonOf(sent)).toBe('dependency_unavailable');
     expect(queries()).toBeGreaterThan(1);
     expect(await holdingsOf(files, ref)).toEqual(NOTHING);

@@ -8,7 +8,6 @@ import { sweepAvatars } from '../../avatars/record-avatar.ts';
 import { createSetAvatar } from '../../avatars/set-avatar.client.ts';
 import type { FilesContext } from '../../context.ts';
 import { sweepObjectDeletions } from '../../storage/object-deletion/object-deletion.ts';
-import type { ObjectStore } from '../../storage/object-store/object-store.ts';
 import { type InstanceOptions, startTestFiles, type TestFiles } from '../test-files.ts';
 import { createFakeIdentity, type FakeIdentity } from './fake-identity.ts';
 import { plainImage } from './images.ts';
@@ -95,9 +94,4 @@ export async function reasonOf(upload: Promise<unknown>): Promise<string> {
     if (err instanceof DomainError) return err.reason;
     throw err;
   }
-}
-
-/** A store with some methods replaced. */
-export function storeWith(store: ObjectStore, methods: Partial<ObjectStore>): ObjectStore {
-  return Object.assign(Object.create(store), methods);
 }
