@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { ROOT } from '@latchkey/launcher/program';
 import { programEnv } from '@latchkey/testkit/process/program-env';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 
 const PROTO = 'proto/schema/latchkey/apps/v1';
 const SETTING = 'services/apps/src/setting/setting.ts';
@@ -78,34 +78,6 @@ const LOCKED = ['pnpm-lock.yaml', 'pnpm-workspace.yaml', 'node_modules'];
 const LEFT_OUT = /\.test\.tsx?$|\/src\/testing$|\/dist$|\/packages\/(?:e2e|testkit)\/src$/;
 
 const run = promisify(execFile);
-let copy: string;
-
-beforeAll(async () => {
-  if (!isAll) return;
-  copy = await mkdtemp(join(tmpdir(), 'latchkey-recipes-'));
-  const options = { recursive: true, verbatimSymlinks: true, filter: (path: string) => !LEFT_OUT.test(path) };
-  await Promise.all([
-    ...COPIED.map((path) => cp(join(ROOT, path), join(copy, path), options)),
-    ...LOCKED.map((path) => symlink(join(ROOT, path), join(copy, path))),
-  ]);
-  for (const [path, before, text] of Object.values(RECIPES).flat()) {
-    const file = join(copy, path);
-    const original = before === '' ? '' : await readFile(file, 'utf8');
-    expect(original, `${path} has ${before}`).toContain(before);
-    await writeFile(
-      file,
-      original.replace(before, () => text + before),
-    );
-  }
-  await runInCopy('scripts/run.mjs', 'generate');
-}, 600_000);
-afterAll(() => copy && rm(copy, { recursive: true, force: true }));
-
-const runInCopy = async (...args: readonly string[]) => {
-  const env = { ...programEnv(), HOME: process.env.HOME, DASHBOARD: 'off' };
-  return (await run(process.execPath, [...args], { cwd: copy, env, maxBuffer: 16 * 1024 * 1024 })).stdout;
-};
-
 it.each(Object.entries(RECIPES))('the recipe of %s names the files that a change edits', async (name, edits) => {
   const text = await readFile(join(ROOT, 'CONTRIBUTING.md'), 'utf8');
   const [recipe = ''] = text.split('\n\n').filter((paragraph) => paragraph.startsWith(`**…${name}**`));
@@ -117,26 +89,42 @@ it.each(Object.entries(RECIPES))('the recipe of %s names the files that a change
   expect(named.filter((path) => !edited.some((file) => file.endsWith(path) || `${dirname(file)}/`.endsWith(path)))).toEqual([]);
 });
 
-it('after the edits of the recipes, all that is generated has what was added', OPTIONS, async () => {
-  const generated = await readFile(join(copy, 'packages/client/src/generated/openapi.ts'), 'utf8');
-  for (const added of ['label: string;', '"latchkey.application.label_changed"', '/api/v1/panel/count-levels']) {
-    expect(generated).toContain(added);
-  }
-  expect(await readFile(join(copy, 'docs/cli.md'), 'utf8')).toContain('latchkey apps label');
-  expect(await readFile(join(copy, 'packages/cli/latchkey.schema.json'), 'utf8')).toContain('"Label."');
-  const printDocument = `import { readDocument } from './packages/client/scripts/generate.ts'; console.log(JSON.stringify(readDocument()))`;
-  expect(await runInCopy('--input-type=module', '--eval', printDocument)).toContain('Label taken');
-});
+it(
+  'after the edits of the recipes, all that is generated has what was added, and every program is well typed',
+  OPTIONS,
+  async () => {
+    const copy = await mkdtemp(join(tmpdir(), 'latchkey-recipes-'));
+    onTestFinished(() => rm(copy, { recursive: true, force: true }));
+    const options = { recursive: true, verbatimSymlinks: true, filter: (path: string) => !LEFT_OUT.test(path) };
+    await Promise.all([
+      ...COPIED.map((path) => cp(join(ROOT, path), join(copy, path), options)),
+      ...LOCKED.map((path) => symlink(join(ROOT, path), join(copy, path))),
+    ]);
+    const read = (path: string) => readFile(join(copy, path), 'utf8');
+    for (const [path, before, text] of Object.values(RECIPES).flat()) {
+      const original = before === '' ? '' : await read(path);
+      expect(original, `${path} has ${before}`).toContain(before);
+      const edited = original.replace(before, () => text + before);
+      await writeFile(join(copy, path), edited);
+    }
+    const env = { ...programEnv(), HOME: process.env.HOME, DASHBOARD: 'off' };
+    const runNode = (...args: string[]) => run(process.execPath, args, { cwd: copy, env, maxBuffer: 16 * 1024 * 1024 });
+    await runNode('scripts/run.mjs', 'generate');
 
-it('after the edits of the recipes, every program passes the type check', OPTIONS, async () => {
-  const tsconfig = {
-    extends: './tsconfig.json',
-    include: ['packages/cli', 'packages/client', 'services/apps', 'services/gateway'],
-  };
-  await writeFile(join(copy, 'tsconfig.recipes.json'), JSON.stringify(tsconfig));
-  for (const project of ['tsconfig.recipes.json', 'packages/dashboard']) {
-    await run(join(copy, 'node_modules/.bin/tsc'), ['-p', project, '--pretty', 'false'], { cwd: copy }).catch(({ stdout }) =>
-      expect(stdout).toBe(''),
-    );
-  }
-});
+    const generated = await read('packages/client/src/generated/openapi.ts');
+    for (const added of ['label: string;', '"latchkey.application.label_changed"', '/api/v1/panel/count-levels']) {
+      expect(generated).toContain(added);
+    }
+    expect(await read('docs/cli.md')).toContain('latchkey apps label');
+    expect(await read('packages/cli/latchkey.schema.json')).toContain('"Label."');
+    const printDocument = `import { readDocument } from './packages/client/scripts/generate.ts'; console.log(JSON.stringify(readDocument()))`;
+    expect((await runNode('--input-type=module', '--eval', printDocument)).stdout).toContain('Label taken');
+
+    const include = ['packages/cli', 'packages/client', 'services/apps', 'services/gateway'];
+    await writeFile(join(copy, 'tsconfig.recipes.json'), JSON.stringify({ extends: './tsconfig.json', include }));
+    for (const project of ['tsconfig.recipes.json', 'packages/dashboard']) {
+      const checked = run(join(copy, 'node_modules/.bin/tsc'), ['-p', project, '--pretty', 'false'], { cwd: copy });
+      await checked.catch(({ stdout }) => expect(stdout).toBe(''));
+    }
+  },
+);
