@@ -29,7 +29,7 @@ export interface RawAnswer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-const refused = new WeakSet<Duplex>();
+const rejected = new WeakSet<Duplex>();
 
 /**
  * Writes an error envelope to a socket of an HTTP server and ends it: for failures before there is
@@ -37,8 +37,8 @@ const refused = new WeakSet<Duplex>();
  * go first. Only the first call for a socket counts.
  */
 export function endWithEnvelope(socket: Duplex, err: DomainError, answer: RawAnswer = {}): void {
-  if (refused.has(socket)) return;
-  refused.add(socket);
+  if (rejected.has(socket)) return;
+  rejected.add(socket);
   // Node lets go of an upgraded socket: an error without a listener would end the process.
   socket.on('error', () => socket.destroy());
   const pending = pendingAnswer(socket);
