@@ -5,14 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { eventually } from '@latchkey/testkit/eventually';
-import { openRawClient } from '@latchkey/testkit/network/raw-client';
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
 import type { Api } from '../client/api.ts';
 import { createApplication, createKey, signUp } from '../client/caller.ts';
 import { curlUpload } from '../client/curl.ts';
-import { listNames, MIB, outcome, UPLOAD, upload } from '../client/files.ts';
+import { listNames, MIB, outcome, upload } from '../client/files.ts';
 import { LiveClient, readSocketKey } from '../client/live.ts';
-import { openSocket, parseAnswers } from '../client/raw-request.ts';
+import { openSocket } from '../client/raw-request.ts';
 import { startUpload } from '../client/running-upload.ts';
 import { type DedicatedInstance, startDedicatedInstance } from '../instance/dedicated-instance.ts';
 import { findServiceProcesses } from '../instance/running-processes.ts';
@@ -125,26 +124,6 @@ it(`${READS} concurrent reads cost each process these writes, statements, comman
 });
 
 describe('the response to a body that is too large reaches', () => {
-  it.each([
-    [`Content-Length: ${FAR_TOO_LARGE}`, ''],
-    ['Transfer-Encoding: chunked', `${FAR_TOO_LARGE.toString(16)}\r\n`],
-  ])('a client that sends all before it reads, with %s, and the connection ends in good order', async (header, before) => {
-    const { api, applicationId } = await createUploader();
-    const client = await openRawClient(instance.port);
-    client.socket.pause();
-    const target = `${UPLOAD}?applicationId=${applicationId}&fileName=large`;
-    const head = `POST ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: ${api.headers.authorization}\r\n${header}\r\n\r\n`;
-    client.socket.write(head + before);
-    await client.pour(FAR_TOO_LARGE);
-    client.socket.resume();
-    client.socket.end();
-    expect(await client.ended).toBe('end');
-    const [answer, ...others] = parseAnswers(Buffer.from(client.received(), 'latin1'));
-    expect([answer?.status, JSON.parse(answer?.text ?? '').code, others]).toEqual([413, 'limit_exceeded', []]);
-    expect(answer?.headers.connection).toBe('close');
-    expect(await listNames(api, applicationId)).toEqual([]);
-  });
-
   it.each([
     ['-T FILE', 'Expect:'],
     ['-T -', 'Expect: 100-continue'],

@@ -58,7 +58,7 @@ export async function openSocket(port: number): Promise<Socket> {
 }
 
 /** The complete responses in these bytes; all of ours have a `Content-Length`. */
-export function parseAnswers(received: Buffer): RawAnswer[] {
+function parseAnswers(received: Buffer): RawAnswer[] {
   const answers: RawAnswer[] = [];
   let rest = received;
   for (;;) {

@@ -1,22 +1,11 @@
 import { createHash } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { eventually } from '@latchkey/testkit/eventually';
-import { beforeAll, describe, expect, inject, it } from 'vitest';
+import { beforeAll, expect, inject, it } from 'vitest';
 import type { Api } from '../client/api.ts';
 import { createApplication, createKey, signUp } from '../client/caller.ts';
-import {
-  CHECK_NAME,
-  deleteFile,
-  listFiles,
-  listNames,
-  METADATA,
-  MIB,
-  outcome,
-  renameFile,
-  TABLE,
-  upload,
-} from '../client/files.ts';
+import { CHECK_NAME, deleteFile, listFiles, METADATA, MIB, outcome, renameFile, TABLE, upload } from '../client/files.ts';
 import { startUpload } from '../client/running-upload.ts';
 
 /** Objects of an application are deleted by a queue's next job. */
@@ -29,42 +18,27 @@ beforeAll(async () => {
 });
 
 const { objectsDir } = inject('latchkeyInstance');
-const listObjects = (applicationId: string): Promise<string[]> =>
-  readdir(join(objectsDir, 'objects', applicationId)).catch(() => []);
 const remove = (session: Api, applicationId: string) =>
   session.delete('/api/v1/panel/delete-application', { applicationId, code: '' });
 
-describe('deleting', () => {
-  it('a file removes its bytes, frees its name and leaves the others', async () => {
-    const id = await createApplication(api);
-    const [first, second] = [(await upload(api, id, 'first')).data.id, (await upload(api, id, 'second')).data.id];
-    expect((await listObjects(id)).sort()).toEqual([first, second].sort());
-    expect(outcome(await deleteFile(api, id, first))).toBe('200');
-    await eventually(async () => expect(await listObjects(id)).toEqual([second]), CLEAN_UP);
-    expect(await readFile(join(objectsDir, 'objects', id, second), 'utf8')).toBe('second');
-    expect((await upload(api, id, 'first', 'other bytes')).data.id).not.toBe(first);
-    expect(await listNames(api, id)).toEqual(['first', 'second']);
-  });
-
-  it('an application makes its files unknown on the next request, and removes their objects', async () => {
-    const id = await createApplication(api);
-    const file = (await upload(api, id, 'a-file')).data.id;
-    const running = await startUpload(api, { applicationId: id, fileName: 'doomed' });
-    await running.send(Buffer.alloc(300_000));
-    expect(outcome(await remove(api, id))).toBe('200');
-    expect(outcome(await running.finish())).toBe('404 not_found');
-    const table = [
-      await api.get(TABLE, { applicationId: id }),
-      await api.get(METADATA, { applicationId: id }),
-      await upload(api, id, 'another'),
-    ];
-    const actions = [await deleteFile(api, id, file), await renameFile(api, id, file, 'renamed')];
-    expect([...table, ...actions].map(outcome)).toEqual(Array(5).fill('404 not_found'));
-    await eventually(async () => {
-      expect(await readdir(join(objectsDir, 'objects'))).not.toContain(id);
-      expect((await readdir(join(objectsDir, 'tmp'))).filter((name) => name.includes(id))).toEqual([]);
-    }, CLEAN_UP);
-  });
+it('the deletion of an application makes its files unknown on the next request, and removes their objects', async () => {
+  const id = await createApplication(api);
+  const file = (await upload(api, id, 'a-file')).data.id;
+  const running = await startUpload(api, { applicationId: id, fileName: 'doomed' });
+  await running.send(Buffer.alloc(300_000));
+  expect(outcome(await remove(api, id))).toBe('200');
+  expect(outcome(await running.finish())).toBe('404 not_found');
+  const table = [
+    await api.get(TABLE, { applicationId: id }),
+    await api.get(METADATA, { applicationId: id }),
+    await upload(api, id, 'another'),
+  ];
+  const actions = [await deleteFile(api, id, file), await renameFile(api, id, file, 'renamed')];
+  expect([...table, ...actions].map(outcome)).toEqual(Array(5).fill('404 not_found'));
+  await eventually(async () => {
+    expect(await readdir(join(objectsDir, 'objects'))).not.toContain(id);
+    expect((await readdir(join(objectsDir, 'tmp'))).filter((name) => name.includes(id))).toEqual([]);
+  }, CLEAN_UP);
 });
 
 it('get-account-limits reports what the account has and may have, to a key and to a session', async () => {

@@ -8,7 +8,7 @@ import { BoundedClient } from './database.ts';
 const RETRY_MS = 250;
 
 /** PostgreSQL notices within 11 s that the machine of a process is lost. */
-const SESSION = { tcp_keepalives_idle: 5, tcp_keepalives_interval: 2, tcp_keepalives_count: 3 };
+const SESSION = { tcp_keepalives_idle: 5, tcp_keepalives_interval: 2, tcp_keepalives_count: 3, idle_session_timeout: 0 };
 
 /** Shows others that this process runs. */
 export interface ProcessLock {

@@ -12,15 +12,12 @@ import { isDeleted } from '../application/deleted-application.store.ts';
 import { removeObjectsSoon } from '../object-deletion/object-deletion.ts';
 import { type Appended, LostBytesError, objectKey } from '../object-store/object-store.ts';
 import { commitUpload } from '../upload/commit-upload.ts';
-import { type AccountBody, runUploadCall, toDomainError } from '../upload/upload-call.ts';
+import { type AccountBody, keepLease, runUploadCall, toDomainError } from '../upload/upload-call.ts';
 import { lockUsage } from '../upload/usage.store.ts';
 import { HEAD_BYTES } from '../upload/verified-body.ts';
 import { ChunkBody } from './chunk-body.ts';
 import * as rows from './resumable-upload.store.ts';
 import { findUpload } from './resumable-upload.ts';
-
-/** Renewals of a claim within its length. */
-const RENEWALS = 3;
 
 /**
  * Bytes after which those of a chunk are made durable and recorded. The end of a process loses less.
@@ -103,31 +100,26 @@ interface KeptClaim {
   release(): Promise<void>;
 }
 
-/**
- * Renews the claim until it is released, and stops the body at its deadline. The signal aborts when
- * the claim is lost: with `application_not_found`, `upload_expired` or `upload_interrupted`.
- */
+/** Renews the claim until it is released, and stops the body at its deadline or with the signal. */
 function keepClaim({ db, limits, logger }: FilesContext, upload: rows.ClaimedUpload, body: ChunkBody): KeptClaim {
   const { id, accountId, applicationId } = upload;
-  const lost = new AbortController();
-  const renew = async () => {
-    if (await rows.renewClaim(db, upload)) return;
-    const now = await rows.selectUpload(db, accountId, id);
-    const isOpen = now?.state === 'open' || now?.state === 'stored';
-    const ended = (await isDeleted(db, applicationId)) ? errors.application_not_found() : errors.upload_expired();
-    lost.abort(isOpen ? errors.upload_interrupted() : ended);
-    body.stop(lost.signal.reason);
-  };
-  const deadline = setTimeout(() => body.stop(errors.upload_timeout()), limits.uploadDeadlineMs);
-  const renewal = setInterval(() => {
-    renew().catch((err: unknown) => logger.warn({ err, uploadId: id }, 'upload claim not renewed'));
-  }, rows.CLAIM_MS / RENEWALS);
+  const { signal, release } = keepLease(logger, {
+    leaseMs: rows.CLAIM_MS,
+    deadlineMs: limits.uploadDeadlineMs,
+    renew: () => rows.renewClaim(db, upload),
+    async explainLoss() {
+      const now = await rows.selectUpload(db, accountId, id);
+      if (now?.state === 'open' || now?.state === 'stored') return errors.upload_interrupted();
+      return (await isDeleted(db, applicationId)) ? errors.application_not_found() : errors.upload_expired();
+    },
+    onDeadline: () => body.stop(errors.upload_timeout()),
+  });
+  signal.addEventListener('abort', () => body.stop(signal.reason));
   return {
-    signal: lost.signal,
+    signal,
     mayHaveObject: false,
     async release() {
-      clearTimeout(deadline);
-      clearInterval(renewal);
+      release();
       await rows
         .releaseClaim(db, upload, this.mayHaveObject)
         .catch((err: unknown) => logger.warn({ err, uploadId: id }, 'upload claim not released'));

@@ -9,7 +9,7 @@ import { isDeleted } from '../application/deleted-application.store.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { findRepeated, hashTicket, type UploadResponse } from './begin-upload.ts';
 import { commitUpload } from './commit-upload.ts';
-import { Overdue, putWithDeadline, runUploadCall } from './upload-call.ts';
+import { keepLease, Overdue, putWithDeadline, runUploadCall } from './upload-call.ts';
 import {
   abandonIntent,
   type ClaimedIntent,
@@ -21,8 +21,6 @@ import {
 } from './upload-intent.store.ts';
 import { VerifiedBody } from './verified-body.ts';
 
-/** Number of renewals of a lease within its length. */
-const RENEWALS = 3;
 /** Longest wait of a failed upload for its clean-up; the sweeper removes what takes longer. */
 const CLEAN_UP_MS_MAX = 2_000;
 /**
@@ -59,7 +57,7 @@ async function receive(ctx: FilesContext, ticket: string, source: Readable, requ
   const intent = await claimIntent(ctx.db, hashTicket(ticket), ctx.limits.uploadLeaseMs, ctx.processLock.id);
   if (!intent) throw errors.upload_ticket_invalid();
   const { id, applicationId, byteSize, expectedChecksum: checksum } = intent;
-  const { signal, release } = keepLease(ctx, intent);
+  const { signal, release } = keepIntent(ctx, intent);
   const limits = [
     [ctx.limits.byteSizeMax, errors.file_too_large],
     [intent.byteSizeMax, errors.allowance_exceeded],
@@ -90,26 +88,16 @@ function toCall({ idempotencyId: id, idempotencyFingerprint: fingerprint }: Clai
   return id && fingerprint ? { id, fingerprint } : undefined;
 }
 
-/**
- * Renews the lease of an upload until it is released. The signal aborts at the deadline with
- * `upload_timeout`, and when the lease is lost: with `application_not_found` where the application
- * was deleted, else with `upload_interrupted`.
- */
-function keepLease({ db, limits, logger }: FilesContext, { id, applicationId, remainingMs }: ClaimedIntent) {
-  const abort = new AbortController();
-  const renew = async () => {
-    if (await renewLease(db, id, limits.uploadLeaseMs)) return;
-    abort.abort((await isDeleted(db, applicationId)) ? errors.application_not_found() : errors.upload_interrupted());
-  };
-  const deadline = setTimeout(() => abort.abort(errors.upload_timeout()), Math.max(0, remainingMs));
-  const renewal = setInterval(() => {
-    renew().catch((err: unknown) => logger.warn({ err, fileId: id }, 'upload lease not renewed'));
-  }, limits.uploadLeaseMs / RENEWALS);
-  const release = () => {
-    clearTimeout(deadline);
-    clearInterval(renewal);
-  };
-  return { signal: abort.signal, release };
+/** Renews the lease of an upload until it is released or its deadline, when the signal aborts. */
+function keepIntent({ db, limits, logger }: FilesContext, { id, applicationId, remainingMs }: ClaimedIntent) {
+  return keepLease(logger, {
+    leaseMs: limits.uploadLeaseMs,
+    deadlineMs: remainingMs,
+    renew: () => renewLease(db, id, limits.uploadLeaseMs),
+    explainLoss: async () =>
+      (await isDeleted(db, applicationId)) ? errors.application_not_found() : errors.upload_interrupted(),
+    onDeadline: (abort) => abort(errors.upload_timeout()),
+  });
 }
 
 /** Frees the lease of a failed upload and removes its object, or leaves that to the sweeper. */

@@ -51,6 +51,36 @@ export function toDomainError(err: unknown): DomainError | undefined {
   return fromConnectError(err) ?? (isDatabaseUnavailable(err) ? commonErrors.dependency_unavailable() : undefined);
 }
 
+/** Number of renewals of a lease within its length. */
+const RENEWALS = 3;
+
+interface Lease {
+  readonly leaseMs: number;
+  readonly deadlineMs: number;
+  /** False where the lease is lost. */
+  renew(): Promise<boolean>;
+  /** The reason with which the signal aborts then. */
+  explainLoss(): Promise<DomainError>;
+  onDeadline(abort: (reason: DomainError) => void): void;
+}
+
+/** Renews the lease of an upload until it is released. */
+export function keepLease(logger: Logger, { leaseMs, deadlineMs, renew, explainLoss, onDeadline }: Lease) {
+  const ended = new AbortController();
+  const renewOnce = async () => {
+    if (!(await renew())) ended.abort(await explainLoss());
+  };
+  const deadline = setTimeout(() => onDeadline((reason) => ended.abort(reason)), Math.max(0, deadlineMs));
+  const renewal = setInterval(() => {
+    renewOnce().catch((err: unknown) => logger.warn({ err }, 'upload lease not renewed'));
+  }, leaseMs / RENEWALS);
+  const release = () => {
+    clearTimeout(deadline);
+    clearInterval(renewal);
+  };
+  return { signal: ended.signal, release };
+}
+
 /** Longest time of a store to stop and clean up after its signal aborted, in milliseconds. */
 const GRACE_MS = 2_000;
 
