@@ -5,12 +5,13 @@ import type { Transport } from '@connectrpc/connect';
 import { trustProxies } from '@latchkey/kit/http/client-ip';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
+import { createChangePublisher } from '@latchkey/kit/redis/account-changes';
 import { addLiveClients } from '@latchkey/kit/redis/live-clients';
 import { connectInBackground, createFailFastRedis } from '@latchkey/kit/redis/redis';
 import { redisUrls } from '@latchkey/kit/redis/redis-url';
 import { checkServing } from '@latchkey/kit/rpc/client/peer-readiness';
 import { createSweeper } from '@latchkey/kit/sweeper/sweeper';
-import { createClientCount, SAMPLING_INTERVAL_MS } from './client-count/client-count.ts';
+import { COUNTING_INTERVAL_MS, createClientCount } from './client-count/client-count.ts';
 import type { RealtimeConfig } from './config.ts';
 import { createAppsClient } from './event/apps-client.ts';
 import { createFanOut } from './fan-out/fan-out.ts';
@@ -62,10 +63,11 @@ export function createRealtimeService(
   });
   const redis = createFailFastRedis(redisUrls(config).limits, logger, { name: 'latchkey-realtime-clients' });
   const add = addLiveClients.bind(undefined, redis);
+  const changes = createChangePublisher(redisUrls(config).events, logger, 'latchkey-realtime-changes');
   const counting = createSweeper({
-    intervalMs: SAMPLING_INTERVAL_MS,
+    intervalMs: COUNTING_INTERVAL_MS,
     logger,
-    sweeps: { live_clients: createClientCount({ hubs, apps, add, logger }) },
+    sweeps: { live_clients: createClientCount({ hubs, apps, add, announce: changes.publish, logger }) },
   });
   let isStopping = false;
   const endpoint = createSocketEndpoint(config, limits, { apps, hubs, logger, isStopping: () => isStopping });
@@ -79,6 +81,7 @@ export function createRealtimeService(
       return (endpoint.address() as AddressInfo | null)?.port ?? config.REALTIME_PORT;
     },
     async start(): Promise<void> {
+      changes.start();
       await Promise.all([fanOut.start(), connectInBackground(redis)]);
       endpoint.listen({ host: config.REALTIME_HOST, port: config.REALTIME_PORT, backlog: BACKLOG });
       await once(endpoint, 'listening');
@@ -95,6 +98,7 @@ export function createRealtimeService(
         () => reconciling.stop(),
         () => counting.stop(),
         () => redis.disconnect(),
+        () => changes.stop(),
         () => fanOut.stop(),
         unwatch,
       );

@@ -234,7 +234,7 @@ export interface paths {
         };
         /**
          * Get the number of live clients of an application
-         * @description The clients that were connected a few seconds ago, counted every 5 seconds on all nodes together.
+         * @description The clients that are connected to all nodes together, as of a second ago. Those of a node that was killed count for 8 seconds more.
          *
          *     Needs the scope `applications:read`, or a dashboard session.
          */
@@ -1012,7 +1012,7 @@ export interface paths {
         };
         /**
          * Follow changes of the account
-         * @description Server-sent events: the `data` of each is `{kind, applicationId?}`, without values. `kind` is `application`, `release`, `file`, `api_key`, `account` or another, as before the dot of an action in the audit log; `any` means that changes may have been missed.
+         * @description Server-sent events: the `data` of each is `{kind, applicationId?}`, without values. `kind` is `application`, `release`, `file`, `api_key`, `account` or another, as before the dot of an action in the audit log; `live_clients` means that the number of live clients changed, of any application where no id is given; `any` means that changes may have been missed.
          *
          *     The stream ends with its session. 4 streams of a session, 16 of an account at each gateway; others are answered 429.
          *

@@ -74,6 +74,8 @@ export function followChanges(queryClient: QueryClient): () => void {
 
 function isOld({ queryKey: [name, id] }: Query, { kind, applicationId }: Change): boolean {
   if (kind === 'any') return true;
+  // Of many applications at a time, no ids come.
+  if (kind === 'live_clients') return name === 'live-clients' && (applicationId ?? id) === id;
   if (applicationId === undefined) return (OF_KIND[kind] ?? OF_APPLICATIONS).includes(String(name));
   return id === applicationId || OF_APPLICATIONS.includes(String(name));
 }

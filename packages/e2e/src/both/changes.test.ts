@@ -2,10 +2,10 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { expect, inject, it, onTestFinished } from 'vitest';
 import { createApplication, createKey, type Owner, signUp } from '../client/caller.ts';
 import { upload } from '../client/files.ts';
-import { setSetting } from '../client/live.ts';
+import { LiveClient, readSocketKey, setSetting } from '../client/live.ts';
 import '../instance/shared-instance.ts';
 
-const { baseUrl } = inject('latchkeyInstance');
+const { baseUrl, realtimeUrl } = inject('latchkeyInstance');
 const PANEL = '/api/v1/panel';
 /** Longest delay of a change on an open page. */
 const WITHIN = { timeoutMs: 2_000 };
@@ -47,6 +47,24 @@ it('a session follows the changes of its account, and those of no other, until i
   await owner.session.post('/api/v1/auth/sign-out');
   await eventually(() => expect(stream.hasEnded).toBe(true), WITHIN);
   expect(foreign.hasEnded).toBe(false);
+});
+
+it('a session learns that an application has another number of live clients', async () => {
+  const owner = await signUp();
+  const applicationId = await createApplication(owner.session);
+  const stream = await follow(owner);
+  const expectClients = async (clients: number) => {
+    await eventually(() => expect(stream.changes).toContainEqual({ kind: 'live_clients', applicationId }), {
+      timeoutMs: 10_000,
+    });
+    stream.changes.length = 0;
+    expect((await owner.session.get(`${PANEL}/get-live-clients`, { applicationId })).data).toEqual({ clients });
+  };
+  const { ws } = new LiveClient(realtimeUrl, await readSocketKey(owner.session, applicationId));
+  onTestFinished(() => ws.terminate());
+  await expectClients(1);
+  ws.close();
+  await expectClients(0);
 });
 
 it('a session has four streams at most; a key, and no credential, has none', async () => {

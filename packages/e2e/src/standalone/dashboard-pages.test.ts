@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { checkAccessibility, checkWidth, DESK, PHONE, useBrowser } from '../client/browser.ts';
 import { createApplication, createKey, signUp } from '../client/caller.ts';
 import { IN_CHROMIUM } from '../client/chromium.ts';
 import { listFiles, MIB, upload } from '../client/files.ts';
-import { setSetting } from '../client/live.ts';
+import { LiveClient, readSocketKey, setSetting } from '../client/live.ts';
 import { uploadHead } from '../client/routes.ts';
 
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
@@ -90,6 +90,21 @@ describe('further pages of the dashboard', IN_CHROMIUM, () => {
     await upload(api, applicationId, 'elsewhere.txt');
     await button(page, 'Resume').waitFor();
     await page.getByRole('row', { name: /elsewhere\.txt/ }).waitFor();
+  });
+
+  it('shows the live clients of an application without polling', async () => {
+    const owner = await signUp();
+    const applicationId = await createApplication(owner.session, 'Difference Engine');
+    const prepare = (page: Page) => page.addInitScript('globalThis.setInterval = () => 0');
+    const page = await open(`/applications/${applicationId}`, { owner, prepare });
+    const showCount = (count: string) =>
+      page.getByText('Live clients now').locator('..').getByText(count, { exact: true }).waitFor();
+    await showCount('0');
+    const { ws } = new LiveClient(inject('latchkeyInstance').realtimeUrl, await readSocketKey(owner.session, applicationId));
+    onTestFinished(() => ws.terminate());
+    await showCount('1');
+    ws.close();
+    await showCount('0');
   });
 
   it('shows usage by day as bars and as a table, and live clients', async () => {

@@ -3,10 +3,13 @@ import { connectInBackground, createFailFastRedis, createSubscriber, type Redis 
 
 /** A change of what an account sees. It has no values: who shows them reads them again. */
 export interface AccountChange {
-  /** The part of the action in the audit log before the dot, such as `application` or `file`. */
+  /** The part of the action in the audit log before the dot, such as `application`, or {@link LIVE_CLIENTS}. */
   readonly kind: string;
   readonly applicationId?: string | undefined;
 }
+
+/** Kind of a change of the number of live clients. */
+export const LIVE_CLIENTS = 'live_clients';
 
 /** The change that stands for any: messages may have been lost. */
 export const ANY_CHANGE: AccountChange = { kind: 'any' };

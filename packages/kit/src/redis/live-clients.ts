@@ -18,11 +18,19 @@ return sums`;
  * Number of the sample that a time belongs to. All nodes count the same sample at the same time, so
  * that a client which moves from one node to another counts once.
  */
-export const sampleAt = (time: Date): number => Math.floor(time.getTime() / SAMPLE_MS);
+const sampleAt = (time: Date): number => Math.floor(time.getTime() / SAMPLE_MS);
+
+const readableAt = (time: Date) => sampleAt(new Date(time.getTime() - COMPLETE_MS));
+
+/** The samples that nodes count in at a time: the one that is read, and the newest. */
+export const openSamplesAt = (time: Date): readonly number[] => [...new Set([readableAt(time), sampleAt(time)])];
 
 const keyOf = (sample: number) => `latchkey:live-clients:${sample}`;
 
-/** Adds the live clients of this node to a sample, once; returns the sums of all nodes so far. */
+/**
+ * Adds live clients of this node to a sample, or differences since it did; returns the sums of all
+ * nodes so far.
+ */
 export async function addLiveClients(
   redis: Pick<Redis, 'eval'>,
   sample: number,
@@ -31,8 +39,7 @@ export async function addLiveClients(
   return (await redis.eval(ADD_SCRIPT, 1, keyOf(sample), LIFETIME_MS, ...counts.flat())) as number[];
 }
 
-/** The live clients of an application on all nodes, as they were 3 to 8 seconds ago. */
+/** The live clients of an application on all nodes, as of the last count of each. */
 export async function readLiveClients(redis: Pick<Redis, 'hget'>, applicationId: string, now = new Date()): Promise<number> {
-  const sample = sampleAt(new Date(now.getTime() - COMPLETE_MS));
-  return Number(await redis.hget(keyOf(sample), applicationId));
+  return Number(await redis.hget(keyOf(readableAt(now)), applicationId));
 }

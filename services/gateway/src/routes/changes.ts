@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
-import { type AccountChange, ANY_CHANGE } from '@latchkey/kit/redis/account-changes';
+import { type AccountChange, ANY_CHANGE, LIVE_CLIENTS } from '@latchkey/kit/redis/account-changes';
 import { type GivenCredential, readCredential, readUserAgent } from '../authentication/credential.ts';
 import { concurrencyReached, type Limit } from '../rate-limit/rate-limits.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
@@ -11,6 +11,8 @@ const PER_ACCOUNT: Limit = { name: 'change-streams-per-account', max: 16, window
 /** Changes of this time are sent together, each once. */
 const COLLECT_MS = 100;
 const COLLECTED_MAX = 100;
+/** Applications of which a number of live clients is sent at a time; more are one change without an id. */
+const LIVE_CLIENTS_MAX = 10;
 /** Below the time after which a silent connection is closed. */
 const HEARTBEAT_MS = 15_000;
 /** Text that may wait for a client to read it. */
@@ -31,7 +33,7 @@ export function changeRoutes({ changes, authenticator }: RouteContext) {
       operationId: 'streamChanges',
       summary: 'Follow changes of the account',
       description: [
-        'Server-sent events: the `data` of each is `{kind, applicationId?}`, without values. `kind` is `application`, `release`, `file`, `api_key`, `account` or another, as before the dot of an action in the audit log; `any` means that changes may have been missed.',
+        'Server-sent events: the `data` of each is `{kind, applicationId?}`, without values. `kind` is `application`, `release`, `file`, `api_key`, `account` or another, as before the dot of an action in the audit log; `live_clients` means that the number of live clients changed, of any application where no id is given; `any` means that changes may have been missed.',
         `The stream ends with its session. ${PER_SESSION.max} streams of a session, ${PER_ACCOUNT.max} of an account at each gateway; others are answered 429.`,
       ].join('\n\n'),
       bytesResponse: 'text/event-stream',
@@ -67,7 +69,7 @@ export function changeRoutes({ changes, authenticator }: RouteContext) {
 }
 
 /** Server-sent events of the changes of an account. */
-class ChangeStream extends Readable {
+export class ChangeStream extends Readable {
   readonly #authenticate: () => Promise<unknown>;
   readonly #collected = new Map<string, AccountChange>();
   readonly #timers: NodeJS.Timeout[];
@@ -91,8 +93,9 @@ class ChangeStream extends Readable {
       this.#end();
       return;
     }
-    if (this.#collected.size < COLLECTED_MAX) this.#collected.set(`${change.kind} ${change.applicationId}`, change);
-    else this.#collected.set('any', ANY_CHANGE);
+    const [max, others] = change.kind === LIVE_CLIENTS ? [LIVE_CLIENTS_MAX, { kind: LIVE_CLIENTS }] : [COLLECTED_MAX, ANY_CHANGE];
+    const collected = this.#collected.size < max ? change : others;
+    this.#collected.set(`${collected.kind} ${collected.applicationId}`, collected);
     this.#flushing ??= setTimeout(() => void this.#flush(), COLLECT_MS);
   }
 

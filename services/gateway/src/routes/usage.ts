@@ -44,7 +44,8 @@ export const usageRoutes = ({ clients, countLiveClients }: RouteContext) => [
     operationId: 'getLiveClients',
     application: 'query',
     summary: 'Get the number of live clients of an application',
-    description: 'The clients that were connected a few seconds ago, counted every 5 seconds on all nodes together.',
+    description:
+      'The clients that are connected to all nodes together, as of a second ago. Those of a node that was killed count for 8 seconds more.',
     data: z.object({
       clients: z
         .int()

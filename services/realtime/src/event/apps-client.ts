@@ -7,6 +7,7 @@ import { type Frame, frameOf, type Snapshot } from '../frame/frame.ts';
 
 /** The application behind a socket key. */
 export interface KeyHolder extends Snapshot {
+  readonly accountId: string;
   /** Differs for each key that the application has or had. */
   readonly keyFingerprint: string;
 }
@@ -33,10 +34,11 @@ export function createAppsClient(transport: Transport) {
     /** Throws a ConnectError with `runtime_key_invalid` for a key that opens nothing. */
     async lookUp(socketKey: string, requestId: string): Promise<KeyHolder> {
       const found = await client.lookUpApplication({ key: { case: 'socketKey', value: socketKey } }, callFor(requestId));
-      const { applicationId, name, settings, lastSequence, keyFingerprint, epoch } = found;
+      const { applicationId, accountId, name, settings, lastSequence, keyFingerprint, epoch } = found;
       const status = settings?.status === ApplicationStatus.PAUSED ? 'paused' : 'online';
       const version = settings?.version ?? '';
-      return { applicationId, name, status, version, lastSequence: Number(lastSequence), epoch, keyFingerprint };
+      const snapshot = { applicationId, name, status, version, lastSequence: Number(lastSequence), epoch } as const;
+      return { ...snapshot, accountId, keyFingerprint };
     },
     /** A page of events after a sequence; they begin later where the log was trimmed. */
     async listFrames(applicationId: string, afterSequence: number, requestId?: string): Promise<Frame[]> {

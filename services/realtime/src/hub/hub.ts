@@ -12,11 +12,12 @@ const SLICE_SOCKETS = 50;
 export const REPLAY_FRAMES_MAX = 100;
 
 /** An application as it was when a socket key was verified. */
-export type HubApplication = Pick<KeyHolder, 'applicationId' | 'lastSequence' | 'keyFingerprint' | 'epoch'>;
+export type HubApplication = Pick<KeyHolder, 'applicationId' | 'accountId' | 'lastSequence' | 'keyFingerprint' | 'epoch'>;
 
 /** The sockets of one application on this node, and its last events. */
 export class Hub implements FrameSource {
   readonly applicationId: string;
+  readonly accountId: string;
   /** Epoch of all its frames. After a change of the epoch, another hub takes over. */
   readonly epoch: string;
   readonly sockets = new Set<LiveSocket>();
@@ -34,8 +35,10 @@ export class Hub implements FrameSource {
   /** Time of the oldest event that was not broadcast yet. */
   #pendingSince: number | undefined;
 
-  constructor({ applicationId, lastSequence, keyFingerprint, epoch }: HubApplication, log: Pick<EventLog, 'readForClient'>) {
+  constructor(application: HubApplication, log: Pick<EventLog, 'readForClient'>) {
+    const { applicationId, accountId, lastSequence, keyFingerprint, epoch } = application;
     this.applicationId = applicationId;
+    this.accountId = accountId;
     this.epoch = epoch;
     this.keyFingerprint = keyFingerprint;
     this.cursor = lastSequence;

@@ -18,7 +18,8 @@ function open() {
   for (let i = 0; i < HUBS; i += 1) {
     const { id: applicationId, socketKey } = apps.create();
     const socket = { onGone: () => undefined, keyFingerprint: socketKey.slice(-6) } as unknown as LiveSocket;
-    hubs.join({ applicationId, lastSequence: 0, epoch: apps.epoch, keyFingerprint: socket.keyFingerprint }, () => socket);
+    const { keyFingerprint } = socket;
+    hubs.join({ applicationId, accountId: '', lastSequence: 0, epoch: apps.epoch, keyFingerprint }, () => socket);
   }
   return { apps, hubs, sizes };
 }

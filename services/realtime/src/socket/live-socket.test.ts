@@ -30,7 +30,10 @@ const frame = (sequence: number): Frame => ({
 async function startHub(logged = 0) {
   const readForClient = async ({ afterSequence: after }: LogRequest) =>
     range(after + 1, Math.min(after + 500, hub.cursor)).map(frame);
-  const hub: Hub = new Hub({ applicationId: 'a', lastSequence: logged, epoch: 'e1', keyFingerprint: 'k' }, { readForClient });
+  const hub: Hub = new Hub(
+    { applicationId: 'a', accountId: 'b', lastSequence: logged, epoch: 'e1', keyFingerprint: 'k' },
+    { readForClient },
+  );
   const [server, webSockets] = [createServer(), createWebSocketServer()];
   const opened: Array<{ live: LiveSocket; ws: WebSocket; connection: Socket; codes: number[] }> = [];
   server.on('upgrade', (req, socket, head) =>

@@ -123,7 +123,13 @@ export class FakeApps {
           );
           if (!found) throw toConnectError(errors.runtime_key_invalid());
           const { id: applicationId, status, version, lastSequence } = found;
-          const facts = { applicationId, name: 'Engine', settings: { status, version }, lastSequence: BigInt(lastSequence) };
+          const facts = {
+            applicationId,
+            accountId: 'account',
+            name: 'Engine',
+            settings: { status, version },
+            lastSequence: BigInt(lastSequence),
+          };
           return { ...facts, epoch: this.epoch, keyFingerprint: key.value?.slice(-6) ?? '' };
         }),
       listApplicationEvents: async ({ applicationId, afterSequence, pageSize }, { requestHeader }) => {

@@ -120,7 +120,7 @@ export class Upgrades {
 
   #open(ws: WebSocket, { requestId, socket: connection }: Upgrade, { holder, verifiedAt }: VerifiedKey, start: Start): void {
     const { hubs, logger } = this.#options;
-    const { keyFingerprint, ...snapshot } = holder;
+    const { keyFingerprint, accountId, ...snapshot } = holder;
     const { position, resumed, frames } = start;
     const { epoch } = holder;
     const options = { ws, connection, keyFingerprint, epoch, verifiedAt, position, requestId };
