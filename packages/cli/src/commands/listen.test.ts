@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { eventually } from '@latchkey/testkit/eventually';
 import {
   eventText,
   readyText,
@@ -11,6 +10,7 @@ import {
 } from '@latchkey/testkit/network/scripted-live-server';
 import { programEnv } from '@latchkey/testkit/process/program-env';
 import { afterEach, describe, expect, it } from 'vitest';
+import { run } from '../testing/run.ts';
 import { describeState } from './listen.ts';
 
 const KEY = 'lk_sock_00000000000000000000000000000000';
@@ -21,21 +21,28 @@ afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
 });
 
-/** Runs the command against a server that takes these turns. */
-async function listen(turns: readonly Turn[], ...args: string[]) {
+const env = { LATCHKEY_SOCKET_KEY: ` ${KEY}\n` };
+
+/** Starts a server that takes these turns, and returns the arguments that listen to it. */
+async function serve(turns: readonly Turn[]): Promise<string[]> {
   server = await startScriptedLiveServer(turns);
   cleanUps.push(() => server.stop());
-  const command = [join(import.meta.dirname, '../main.ts'), 'listen', '--url', server.url, ...args];
-  const env = { ...programEnv(), LATCHKEY_SOCKET_KEY: ` ${KEY}\n` };
-  const child = spawn(process.execPath, command, { env, stdio: 'pipe' });
-  const printed = { stdout: '', stderr: '' };
-  for (const name of ['stdout', 'stderr'] as const) child[name].on('data', (chunk: Buffer) => (printed[name] += chunk));
-  const ended = once(child, 'close').then(([code]) => ({ code, ...printed }));
+  return ['listen', '--url', server.url];
+}
+
+/** Runs the command in this process. */
+const listen = async (turns: readonly Turn[], ...args: string[]) => run([...(await serve(turns)), ...args], env);
+
+/** Starts the command as a process. */
+async function startListen(turns: readonly Turn[]) {
+  const command = [join(import.meta.dirname, '../main.ts'), ...(await serve(turns))];
+  const child = spawn(process.execPath, command, { env: { ...programEnv(), ...env }, stdio: ['ignore', 'pipe', 'ignore'] });
+  const ended = once(child, 'close').then(([code]) => code);
   cleanUps.push(async () => {
     child.kill('SIGKILL');
     await ended;
   });
-  return { child, ended, printed };
+  return { child, ended };
 }
 
 const send =
@@ -47,7 +54,7 @@ const send =
 
 describe('latchkey listen', { timeout: 30_000 }, () => {
   it('prints a line for each event, and what it does on standard error', async () => {
-    const { ended } = await listen([
+    const { code, stdout, stderr } = await listen([
       send([readyText(4, false), eventText(5)], 1001),
       (socket) => {
         for (const text of [readyText(6, true), eventText(6)]) socket.send(text);
@@ -56,7 +63,6 @@ describe('latchkey listen', { timeout: 30_000 }, () => {
       },
       send([readyText(9, false), eventText(10)], 4102),
     ]);
-    const { code, stdout, stderr } = await ended;
     const line = (n: number) => {
       const data = `{"version":"1.${n}","previousVersion":"1.${n - 1}"}`;
       return `2026-05-12T09:00:00.000Z  #${n}  latchkey.application.version_changed  ${data}\n`;
@@ -78,8 +84,7 @@ describe('latchkey listen', { timeout: 30_000 }, () => {
   it('prints each frame once, as it came, for --json', async () => {
     const begun = [readyText(8, false), eventText(9)];
     const resumed = [readyText(9, true), eventText(10)];
-    const { ended } = await listen([send(begun, 1001), send(resumed, 4102)], '--json', '--from', '7');
-    const { code, stdout } = await ended;
+    const { code, stdout } = await listen([send(begun, 1001), send(resumed, 4102)], '--json', '--from', '7');
     expect([code, stdout]).toEqual([0, [...begun, ...resumed].map((text) => `${text}\n`).join('')]);
     expect(server.requests[0]?.headers['last-event-id']).toBe('7');
   });
@@ -88,11 +93,11 @@ describe('latchkey listen', { timeout: 30_000 }, () => {
     [3, [{ status: 401 }], /^The socket key is rejected: .* Check LATCHKEY_SOCKET_KEY\.\n$/],
     [1, [send([readyText(0, false)], 4103)], /\nThe socket key was rotated\. .*\n$/],
   ])('ends with code %i and a sentence where its key is no longer good', async (code, turns, sentence) => {
-    expect(await (await listen(turns)).ended).toMatchObject({ code, stdout: '', stderr: expect.stringMatching(sentence) });
+    expect(await listen(turns)).toMatchObject({ code, stdout: '', stderr: expect.stringMatching(sentence) });
   });
 
   it('quotes a malformed frame without its control characters', async () => {
-    const { code, stdout, stderr } = await (await listen([send(['\u009b2J\u202e'])])).ended;
+    const { code, stdout, stderr } = await listen([send(['\u009b2J\u202e'])]);
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(/^SyntaxError: .*u009b/);
     expect(stderr).not.toMatch(/[^\P{Cc}\n]|\p{Bidi_Control}/u);
@@ -106,10 +111,10 @@ describe('latchkey listen', { timeout: 30_000 }, () => {
       socket.on('close', () => clearInterval(timer));
     };
     for (const end of [(child: ChildProcess) => child.kill('SIGINT'), (child: ChildProcess) => child.stdout?.destroy()]) {
-      const { child, ended, printed } = await listen([turn]);
-      await eventually(() => printed.stdout.includes('\n'), { timeoutMs: 15_000 });
+      const { child, ended } = await startListen([turn]);
+      await once(child.stdout, 'data');
       end(child);
-      expect((await ended).code).toBe(0);
+      expect(await ended).toBe(0);
     }
   });
 });

@@ -1,19 +1,15 @@
-import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import type { Declaration, DeclaredApplication } from '@latchkey/cli/apply/declaration';
 import { executePlan } from '@latchkey/cli/apply/execute';
 import { type Plan, planChanges } from '@latchkey/cli/apply/plan';
 import { readFiles } from '@latchkey/cli/apply/read-files';
 import { type Etags, readState } from '@latchkey/cli/apply/read-state';
 import { createRateLimitRetry } from '@latchkey/cli/program/rate-limit-retry';
+import { run as runCommand } from '@latchkey/cli/testing/run';
 import { Latchkey } from '@latchkey/client';
-import { ROOT } from '@latchkey/launcher/program';
-import { programEnv } from '@latchkey/testkit/process/program-env';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { createKey, type Key, signUp } from '../client/caller.ts';
 import { listFiles } from '../client/files.ts';
@@ -21,7 +17,6 @@ import { SeededRandom } from '../client/random.ts';
 import { type Interruption, startInterruptingProxy } from '../fakes/interrupting-proxy.ts';
 
 const { baseUrl } = inject('latchkeyInstance');
-const CLI = `${ROOT}packages/launcher/src/latchkey-cli.ts`;
 
 let dir: string;
 beforeAll(async () => {
@@ -31,68 +26,58 @@ beforeAll(async () => {
 afterAll(() => rm(dir, { recursive: true }));
 
 describe('the commands', () => {
-  let key: Key;
-  beforeAll(async () => {
-    key = await createKey(await signUp());
-  });
-
-  async function run(args: readonly string[], input = '') {
-    const env = { ...programEnv(), XDG_CONFIG_HOME: dir, LATCHKEY_URL: baseUrl, LATCHKEY_KEY: key.text };
-    const child = spawn(process.execPath, [CLI, ...args], { cwd: dir, env });
-    child.stdin.end(input);
-    const [[code], out, err] = await Promise.all([once(child, 'close'), text(child.stdout), text(child.stderr)]);
-    return { code, out, err };
-  }
-
   it('apply a file, once, and export what it declares', async () => {
+    const env = { LATCHKEY_URL: baseUrl, LATCHKEY_KEY: (await createKey(await signUp())).text };
+    const run = (args: readonly string[], input?: string) => runCommand(args, env, input);
+    const file = join(dir, 'latchkey.yaml');
     const declared = `applications:
   - name: Difference Engine
     settings: { version: "1.4.2", status: paused }
     levels: [basic, pro]
     files: [{ path: dist/engine.zip }]
 `;
-    await writeFile(join(dir, 'latchkey.yaml'), declared);
+    await writeFile(file, declared);
     await writeFile(join(dir, 'dist', 'engine.zip'), 'first content');
     const plan =
       '+ Difference Engine   version 1.4.2, status paused, levels basic, pro\n    + engine.zip   13 B from dist/engine.zip\n';
-    expect(await run(['apply', '--dry-run'])).toEqual({
+    expect(await run(['apply', '-f', file, '--dry-run'])).toEqual({
       code: 0,
-      out: `${plan}2 changes. Run without --dry-run to apply them.\n`,
-      err: '',
+      stdout: `${plan}2 changes. Run without --dry-run to apply them.\n`,
+      stderr: '',
     });
-    expect(await run(['apply'])).toEqual({ code: 2, out: plan, err: expect.stringContaining('--yes') });
-    expect(await run(['apply', '--yes'])).toEqual({
+    expect(await run(['apply', '-f', file])).toEqual({ code: 2, stdout: plan, stderr: expect.stringContaining('--yes') });
+    expect(await run(['apply', '-f', file, '--yes'])).toEqual({
       code: 0,
-      out: `${plan}2 changes applied.\n`,
-      err: 'engine.zip: uploaded\nCreated Difference Engine.\n',
+      stdout: `${plan}2 changes applied.\n`,
+      stderr: 'engine.zip: uploaded\nCreated Difference Engine.\n',
     });
-    expect(await run(['apply', '--yes'])).toEqual({ code: 0, out: 'No changes.\n', err: '' });
+    expect(await run(['apply', '-f', file, '--yes'])).toEqual({ code: 0, stdout: 'No changes.\n', stderr: '' });
     const compare = ['apply', '-f', '-', '--dry-run', '--exit-code'];
     expect((await run(compare, 'applications: [{ name: Difference Engine }]\n')).code).toBe(0);
     expect((await run(compare, 'applications: [{ name: Analytical Engine }]\n')).code).toBe(7);
 
     const exported = await run(['export']);
-    expect(exported).toMatchObject({ code: 0, err: '' });
-    expect(await run(['apply', '-f', '-', '--prune', '--dry-run'], exported.out)).toEqual({
+    expect(exported).toMatchObject({ code: 0, stderr: '' });
+    expect(await run(['apply', '-f', '-', '--prune', '--dry-run'], exported.stdout)).toEqual({
       code: 0,
-      out: 'No changes.\n',
-      err: '',
+      stdout: 'No changes.\n',
+      stderr: '',
     });
-    const { code, out } = await run(['apply', '-f', '-', '--yes', '--prune', '--json'], 'applications: []\n');
-    expect([code, JSON.parse(out)]).toMatchObject([
+    const { code, stdout } = await run(['apply', '-f', '-', '--yes', '--prune', '--json'], 'applications: []\n');
+    expect([code, JSON.parse(stdout)]).toMatchObject([
       0,
       { applied: true, changes: [{ action: 'delete', name: 'Difference Engine' }] },
     ]);
     expect(await run(['apply', '-f', '-', '--yes'], 'applications: [{ name: Ada }]\n')).toEqual({
       code: 2,
-      out: '',
-      err: expect.stringMatching(/^-:1: applications\[0\]\.name: must be 6 to 32 characters .*\nNothing was changed\. /),
+      stdout: '',
+      stderr: expect.stringMatching(/^-:1: applications\[0\]\.name: must be 6 to 32 characters .*\nNothing was changed\. /),
     });
   });
 });
 
 describe('interrupted anywhere and run again', () => {
-  const INTERRUPTIONS = 30;
+  const INTERRUPTIONS = process.env.LATCHKEY_TESTS === 'all' ? 30 : 10;
   const contents = ['first', 'second', 'third'];
   let proxy: Awaited<ReturnType<typeof startInterruptingProxy>>;
   let key: Key;
@@ -148,7 +133,7 @@ describe('interrupted anywhere and run again', () => {
   it(`leads to what is declared, after ${INTERRUPTIONS} interruptions`, async () => {
     let interruptions = 0;
     for (let seed = 1; interruptions < INTERRUPTIONS; seed += 1) {
-      expect(seed, 'runs that had nothing to interrupt').toBeLessThan(INTERRUPTIONS);
+      expect(seed, 'runs that had nothing to interrupt').toBeLessThan(30);
       const random = new SeededRandom(seed);
       const [declaration, prune] = [randomDeclaration(random, contents), random.oneIn(2)];
       const interrupt = (planned: Plan): Interruption | undefined => {
