@@ -3,14 +3,14 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { isTestAll } from '@latchkey/testkit/vitest/test-all';
 import { onTestFinished } from 'vitest';
 
 const run = promisify(execFile);
-const all = process.env.LATCHKEY_TESTS === 'all';
 const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 
 /** A reason to skip tests with tools of Python; undefined where they run. */
-const NEEDS = all
+const NEEDS = isTestAll
   ? spawnSync('python3', ['-c', 'import ensurepip, venv']).status !== 0 && 'Python 3 with venv (Debian: apt install python3-venv)'
   : 'npm run test:all';
 

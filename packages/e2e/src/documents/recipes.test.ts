@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { ROOT } from '@latchkey/launcher/program';
 import { programEnv } from '@latchkey/testkit/process/program-env';
+import { IN_TEST_ALL } from '@latchkey/testkit/vitest/test-all';
 import { expect, it, onTestFinished } from 'vitest';
 
 const PROTO = 'proto/schema/latchkey/apps/v1';
@@ -71,8 +72,7 @@ const RECIPES: Readonly<Record<string, ReadonlyArray<readonly [path: string, bef
   ],
 };
 
-const isAll = process.env.LATCHKEY_TESTS === 'all';
-const OPTIONS = { skip: !isAll, timeout: 600_000, ...(!isAll && { meta: { needs: 'npm run test:all' } }) };
+const OPTIONS = { ...IN_TEST_ALL, timeout: 600_000 };
 const COPIED = ['docs', 'packages', 'proto', 'scripts', 'services', 'README.md', 'package.json', 'tsconfig.json'];
 const LOCKED = ['pnpm-lock.yaml', 'pnpm-workspace.yaml', 'node_modules'];
 const LEFT_OUT = /\.test\.tsx?$|\/src\/testing$|\/dist$|\/packages\/(?:e2e|testkit)\/src$/;

@@ -10,6 +10,7 @@ import { type Etags, readState } from '@latchkey/cli/apply/read-state';
 import { createRateLimitRetry } from '@latchkey/cli/program/rate-limit-retry';
 import { run as runCommand } from '@latchkey/cli/testing/run';
 import { Latchkey } from '@latchkey/client';
+import { isTestAll } from '@latchkey/testkit/vitest/test-all';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { createKey, type Key, signUp } from '../client/caller.ts';
 import { listFiles } from '../client/files.ts';
@@ -77,7 +78,7 @@ describe('the commands', () => {
 });
 
 describe('interrupted anywhere and run again', () => {
-  const INTERRUPTIONS = process.env.LATCHKEY_TESTS === 'all' ? 30 : 10;
+  const INTERRUPTIONS = isTestAll ? 30 : 10;
   const contents = ['first', 'second', 'third'];
   let proxy: Awaited<ReturnType<typeof startInterruptingProxy>>;
   let key: Key;

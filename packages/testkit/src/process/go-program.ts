@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { isTestAll } from '../vitest/test-all.ts';
 
 const CACHE_DIR = fileURLToPath(new URL('../../../../node_modules/.cache/latchkey/go', import.meta.url));
 const BUILD_MS_MAX = 15 * 60_000;
@@ -24,7 +25,7 @@ export async function findGoProgram(module: GoModule, folder: string): Promise<s
   const dir = join(CACHE_DIR, `${module.name.replaceAll('/', '-')}@${module.version}`);
   const path = join(dir, basename(folder));
   if (existsSync(path)) return path;
-  if (process.env.LATCHKEY_TESTS !== 'all') return { unavailable: 'npm run test:all builds it' };
+  if (!isTestAll) return { unavailable: 'npm run test:all builds it' };
   try {
     await go(['install', `${module.name}/${folder}@${module.version}`], { GOBIN: dir });
     return path;

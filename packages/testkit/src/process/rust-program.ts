@@ -4,6 +4,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { isTestAll } from '../vitest/test-all.ts';
 
 const CACHE_DIR = fileURLToPath(new URL('../../../../node_modules/.cache/latchkey/rust', import.meta.url));
 const BUILD_MS_MAX = 5 * 60_000;
@@ -21,7 +22,7 @@ export async function findRustProgram(
   const dir = join(CACHE_DIR, `${crate.name}@${crate.version}`);
   const path = join(dir, 'target/release/judge');
   if (existsSync(path)) return path;
-  if (process.env.LATCHKEY_TESTS !== 'all') return { unavailable: 'npm run test:all builds it' };
+  if (!isTestAll) return { unavailable: 'npm run test:all builds it' };
   try {
     await mkdir(join(dir, 'src'), { recursive: true });
     const manifest = `[package]\nname = "judge"\nversion = "0.0.0"\nedition = "2021"\n[workspace]\n[dependencies]\n`;
