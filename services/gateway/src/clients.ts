@@ -1,5 +1,5 @@
-import type { DescMethod } from '@bufbuild/protobuf';
-import { createClient, type Transport } from '@connectrpc/connect';
+import type { DescMethod, DescService } from '@bufbuild/protobuf';
+import { type Client, createClient, type Transport } from '@connectrpc/connect';
 import { ACTOR_HEADER } from '@latchkey/audit/actor';
 import { commonErrors, fromConnectError } from '@latchkey/kit/errors/errors';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
@@ -19,33 +19,36 @@ import { TrustedIssuerService } from '@latchkey/proto/latchkey/identity/v1/trust
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { currentRequest, formatRequestActor, type RequestContext } from './request-context.ts';
 
-/** Services whose errors reach clients, the likeliest first. */
-export const SERVICES = [
-  ...[ApplicationService, AvatarService, FileService, AccountService, ApiKeyService],
-  ...[AuthenticationService, CredentialService, OidcService, TrustedIssuerService, TwoFactorService],
-  ...[ReleaseService, UploadService],
-];
+/** Each client: its gRPC service, and the service that serves it. The likeliest errors come first. */
+const CLIENTS = {
+  applications: [ApplicationService, 'apps'],
+  avatars: [AvatarService, 'files'],
+  files: [FileService, 'files'],
+  accounts: [AccountService, 'identity'],
+  apiKeys: [ApiKeyService, 'identity'],
+  authentication: [AuthenticationService, 'identity'],
+  credentials: [CredentialService, 'identity'],
+  oidc: [OidcService, 'identity'],
+  trustedIssuers: [TrustedIssuerService, 'identity'],
+  twoFactor: [TwoFactorService, 'identity'],
+  releases: [ReleaseService, 'apps'],
+  uploads: [UploadService, 'files'],
+} as const;
 
-export type Clients = ReturnType<typeof createClients>;
+/** Services whose errors reach clients. */
+export const SERVICES = Object.values(CLIENTS).map(([service]) => service);
+
+export type Clients = { readonly [N in keyof typeof CLIENTS]: Client<(typeof CLIENTS)[N][0]> } & {
+  readonly auditLogs: ReadonlyArray<Client<typeof AuditService>>;
+};
 
 /** Clients whose calls carry the id and the actor of the current request, and have a deadline. */
-export function createClients(...transports: readonly [identity: Transport, apps: Transport, files: Transport]) {
+export function createClients(...transports: readonly [identity: Transport, apps: Transport, files: Transport]): Clients {
   const [identity, apps, files] = transports.map(forCurrentRequest) as [Transport, Transport, Transport];
-  return {
-    authentication: createClient(AuthenticationService, identity),
-    accounts: createClient(AccountService, identity),
-    apiKeys: createClient(ApiKeyService, identity),
-    credentials: createClient(CredentialService, identity),
-    oidc: createClient(OidcService, identity),
-    trustedIssuers: createClient(TrustedIssuerService, identity),
-    twoFactor: createClient(TwoFactorService, identity),
-    applications: createClient(ApplicationService, apps),
-    releases: createClient(ReleaseService, apps),
-    files: createClient(FileService, files),
-    uploads: createClient(UploadService, files),
-    avatars: createClient(AvatarService, files),
-    auditLogs: [identity, apps, files].map((transport) => createClient(AuditService, transport)),
-  };
+  const served = { identity, apps, files };
+  const clients = Object.entries(CLIENTS).map(([name, [service, by]]) => [name, createClient<DescService>(service, served[by])]);
+  const auditLogs = Object.values(served).map((transport) => createClient(AuditService, transport));
+  return { ...Object.fromEntries(clients), auditLogs };
 }
 
 /** Calls before the effect of a request: if their response is lost, the request changed nothing. */
