@@ -27,7 +27,7 @@ async function startRefused() {
   return { ...command, identity, baseUrl: `http://127.0.0.1:${port}` };
 }
 
-describe('the process', { timeout: 30_000 }, () => {
+describe('the process', { timeout: 60_000 }, () => {
   it('is not ready while a service rejects its credential, says so once, answers 503 meanwhile, and recovers by itself', async () => {
     const { identity, baseUrl, logLines, stdout } = await startRefused();
     const isReady = async () => (await fetch(`${baseUrl}/readyz`)).status === 200;

@@ -30,7 +30,7 @@ export function runMain(env: Readonly<Record<string, string>>) {
         if (!line) throw new Error(`It does not listen: ${stdout}`);
         return line;
       },
-      { timeoutMs: 15_000 },
+      { timeoutMs: 30_000 },
     );
   return { stdout: () => stdout, logLines, listening };
 }
