@@ -11,7 +11,7 @@ const EXAMPLE = join(HELM_DIR, 'example', 'values.yaml');
 /** Helm 4 of this machine, or the one that `npm run test:all` builds. */
 const helm = spawnSync('helm', ['version', '--short'], { encoding: 'utf8' }).stdout?.startsWith('v4.')
   ? 'helm'
-  : await findGoProgram({ name: 'helm.sh/helm/v4', version: 'v4.2.1' }, 'cmd/helm');
+  : await findGoProgram({ name: 'helm.sh/helm/v4', version: 'v4.2.4' }, 'cmd/helm');
 
 /** Reason why the chart can't be rendered, for the names of skipped tests. */
 export const missingHelm = typeof helm === 'string' ? undefined : `Helm 4 is not installed; ${helm.unavailable}`;

@@ -8,9 +8,9 @@ export TMPDIR=$HOME/client
 # Continues the session of the account.
 [ ! -e "$TMPDIR/$account" ] || . "$TMPDIR/$account"
 
-# The shell block of a document that has a text.
+# The block of a document that has a text.
 block_with() { # document, text
-  TEXT=$2 perl -0777 -ne 'print grep { index($_, $ENV{TEXT}) >= 0 } /^```sh\n(.*?)^```/gms' "$1"
+  TEXT=$2 perl -0777 -ne 'print grep { index($_, $ENV{TEXT}) >= 0 } /^```(?:sh|yaml)\n(.*?)^```/gms' "$1"
 }
 
 fetch() { curl --fail-with-body --silent --show-error "$@"; }
@@ -57,6 +57,25 @@ read_concurrently() { # requests
 read_steadily() { # requests a second
   vegeta attack -rate "$1" -duration 1h -timeout 5s <<< "GET $BASE/api/v1/panel/get-application-settings?applicationId=$APP
 Authorization: Bearer $KEY"
+}
+
+# Commands that need a session.
+with_password() { LATCHKEY_URL=$BASE npx latchkey "$@" --email "$account@example.com" --password-stdin <<< 'analytical engine'; }
+# By the commands of docs/ci.md, with the keys of this cluster.
+trust_cluster() {
+  commands=$(block_with docs/ci.md /openid/v1/jwks)
+  eval "${commands/latchkey/with_password}"
+}
+
+# Sockets of the application that reconnect.
+hold_sockets() { # how many, seconds
+  URL=$LATCHKEY_REALTIME_URL KEY=$SOCKET_KEY node --eval '
+    const [count, seconds] = process.argv.slice(1);
+    const open = () =>
+      new WebSocket(process.env.URL, ["cloudevents.json", `bearer.${process.env.KEY}`]).onclose = () => setTimeout(open, 1000);
+    for (let each = 0; each < count; each++) open();
+    setTimeout(process.exit, seconds * 1000);
+  ' "$@"
 }
 
 # Reads with a new key, and prints how many had which status. Then revokes the key, and prints the

@@ -48,8 +48,15 @@ awscli,golang-go,containerd,containernetworking-plugins,conntrack,docker-registr
   install_go grpcurl github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4
 }
 
-# The machine writes to $work, as to a disk.
 boot() {
+  boot_alone
+  # The way out, by sockets of this machine.
+  nsenter --target "$(< "$work/init")" --mount --pid --root pasta --config-net --netns-only --netns /run/net --runas 0 \
+    --tcp-ports none --udp-ports none --tcp-ns none --udp-ns none --map-host-loopback "$outside" --quiet
+}
+
+# The machine writes to $work, as to a disk.
+boot_alone() {
   mkdir -p "$work"/{upper,overlay,root,docker,containerd,kubelet}
   unshare --mount --uts --ipc --net --pid --fork --kill-child bash -euc '
     cd "$1"
@@ -75,9 +82,6 @@ boot() {
     exec chroot . sh -c "umount --lazy host && cd src && exec tini-static -- sleep infinity"
   ' bash "$work" "$cache" &> "$work/machine.log" &
   within 30 pgrep --parent $! --exact tini-static > "$work/init" || { cat "$work/machine.log"; return 1; }
-  # The way out, by sockets of this machine.
-  nsenter --target "$(< "$work/init")" --mount --pid --root pasta --config-net --netns-only --netns /run/net --runas 0 \
-    --tcp-ports none --udp-ports none --tcp-ns none --udp-ns none --map-host-loopback "$outside" --quiet
 }
 
 # Runs a command in the machine, in the folder /src.
@@ -94,7 +98,7 @@ kill_machine() {
 remove_machine() {
   # Each step, whatever the others do.
   set +e
-  [ -s "$work/init" ] && kill_machine
+  for work in "$work/second" "$work"; do [ -s "$work/init" ] && kill_machine; done
   find /sys/fs/cgroup -depth -type d -path "*/${work##*/}*" -exec rmdir {} +
   rm -rf "$work"
 } 2> /dev/null
