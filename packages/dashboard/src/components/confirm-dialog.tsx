@@ -6,7 +6,7 @@ import { Dialog } from './dialog.tsx';
 import { Form } from './form.tsx';
 import { CodeField, TextField } from './text-field.tsx';
 
-interface ConfirmDialogProps {
+export interface ConfirmDialogProps {
   readonly open: boolean;
   readonly onClose: () => void;
   /** The question, which names the thing: "Delete Difference Engine?" */
@@ -15,6 +15,8 @@ interface ConfirmDialogProps {
   /** The button: "Delete application". */
   readonly action: string;
   readonly danger?: boolean | undefined;
+  /** True if a click outside leaves it open, as inputs would be lost. */
+  readonly stays?: boolean;
   /** Inputs of the question, besides the name and the code. */
   readonly fields?: ReactNode;
   /** Name to type, for what cannot be undone. */
@@ -25,9 +27,9 @@ interface ConfirmDialogProps {
   readonly onConfirm: (input: { readonly code: string; readonly values: FormData }) => Promise<unknown>;
 }
 
-export function ConfirmDialog({ open, onClose, title, children, ...props }: ConfirmDialogProps) {
+export function ConfirmDialog({ open, onClose, title, children, stays, ...props }: ConfirmDialogProps) {
   return (
-    <Dialog open={open} onClose={onClose} title={title} description={children}>
+    <Dialog open={open} onClose={onClose} title={title} description={children} stays={stays}>
       <ConfirmForm {...props} onClose={onClose} />
     </Dialog>
   );
@@ -75,16 +77,11 @@ function ConfirmForm({
     <Form
       onSubmit={(values) => isTyped && confirmation.mutate({ code: String(values.get('code') ?? '').trim(), values })}
       error={confirmation.error}
-      actions={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" variant={danger ? 'danger' : 'primary'} disabled={!isTyped} pending={confirmation.isPending}>
-            {action}
-          </Button>
-        </>
-      }
+      action={action}
+      pending={confirmation.isPending}
+      button={{ variant: danger ? 'danger' : 'primary', disabled: !isTyped }}
+      onCancel={onClose}
     >
-      {fields}
       {typeName !== undefined && (
         <TextField
           name="confirmation"
@@ -93,6 +90,7 @@ function ConfirmForm({
           onChange={(event) => setTyped(event.currentTarget.value)}
         />
       )}
+      {fields}
       {needsCode && twoFactorEnabled && <CodeField hint="From your authenticator app, or a recovery code." />}
     </Form>
   );

@@ -2,7 +2,6 @@ import { LatchkeyError, type Session } from '@latchkey/client';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { latchkey } from '../api/client.ts';
-import { Button } from '../components/button.tsx';
 import { Form } from '../components/form.tsx';
 import { CodeField, TextField } from '../components/text-field.tsx';
 import { sessionQuery } from './session.ts';
@@ -39,11 +38,9 @@ export function SignInForm({ onSignedIn, email, aside }: SignInFormProps) {
       onSubmit={(values) => signIn.mutate(values)}
       error={hasCode(error, 'two_factor_required') || isUnknown ? null : error}
       messages={isUnknown ? { password: 'The email or the password is wrong.' } : undefined}
-      actions={
-        <Button type="submit" variant="primary" wide pending={signIn.isPending}>
-          {needsCode ? 'Verify' : 'Sign in'}
-        </Button>
-      }
+      action={needsCode ? 'Verify' : 'Sign in'}
+      pending={signIn.isPending}
+      button={{ wide: true }}
     >
       <div hidden={needsCode}>
         <TextField

@@ -6,10 +6,10 @@ import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { ErrorNotice } from '../../components/notice.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
+import { Row } from '../../components/row.tsx';
 import { rememberReturnTo } from '../../session/return-to.ts';
 import { signInMethodsQuery } from '../../session/session.ts';
 import { toast } from '../../toast/toasts.ts';
-import styles from './account.module.css';
 import { readProof } from './owner-proof.tsx';
 import { ProofDialog } from './proof-dialog.tsx';
 import { linksQuery, sessionsQuery } from './queries.ts';
@@ -23,7 +23,7 @@ export function LinkedIssuers() {
   return (
     <>
       {links.map((link) => (
-        <Row key={`${link.issuer} ${link.subject}`} link={link} />
+        <LinkedRow key={`${link.issuer} ${link.subject}`} link={link} />
       ))}
       {unlinked.map((name) => (
         <UnlinkedRow key={name} name={name} />
@@ -42,11 +42,7 @@ function UnlinkedRow({ name }: { readonly name: string }) {
     location.assign(url);
   };
   return (
-    <div className={styles.row}>
-      <div className={styles.text}>
-        <p className={styles.name}>{name}</p>
-        <p className={styles.hint}>Not linked: it cannot sign in to this account.</p>
-      </div>
+    <Row name={name} hint="Not linked: it cannot sign in to this account.">
       <Button aria-label={`Link ${name}`} onClick={() => setOpen(true)}>
         Link
       </Button>
@@ -58,11 +54,11 @@ function UnlinkedRow({ name }: { readonly name: string }) {
         action="Continue"
         onConfirm={link}
       />
-    </div>
+    </Row>
   );
 }
 
-function Row({ link: { issuer, name, subject, createdAt } }: { readonly link: OidcLink }) {
+function LinkedRow({ link: { issuer, name, subject, createdAt } }: { readonly link: OidcLink }) {
   const [isOpen, setOpen] = useState(false);
   const queryClient = useQueryClient();
   const shownName = name ?? issuer;
@@ -73,13 +69,14 @@ function Row({ link: { issuer, name, subject, createdAt } }: { readonly link: Oi
     toast.success(`${shownName} is unlinked`, 'All other sessions have ended.');
   };
   return (
-    <div className={styles.row}>
-      <div className={styles.text}>
-        <p className={styles.name}>{shownName}</p>
-        <p className={styles.hint}>
+    <Row
+      name={shownName}
+      hint={
+        <>
           Signs in as <span dir="auto">{subject}</span>, linked <RelativeTime at={createdAt} />
-        </p>
-      </div>
+        </>
+      }
+    >
       <Button aria-label={`Unlink ${shownName}`} onClick={() => setOpen(true)}>
         Unlink
       </Button>
@@ -92,6 +89,6 @@ function Row({ link: { issuer, name, subject, createdAt } }: { readonly link: Oi
         danger
         onConfirm={unlink}
       />
-    </div>
+    </Row>
   );
 }

@@ -4,10 +4,10 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
+import { Row } from '../../components/row.tsx';
 import { TextField } from '../../components/text-field.tsx';
 import { useAccount } from '../../session/session.ts';
 import { toast } from '../../toast/toasts.ts';
-import styles from './account.module.css';
 import { readProof } from './owner-proof.tsx';
 import { ProofDialog } from './proof-dialog.tsx';
 import { sessionsQuery } from './queries.ts';
@@ -24,11 +24,7 @@ export function PasswordRow() {
     toast.success('Password changed', 'All other sessions have ended.');
   };
   return (
-    <div className={styles.row}>
-      <div className={styles.text}>
-        <p className={styles.name}>Password</p>
-        <p className={styles.hint}>Changing it ends all other sessions.</p>
-      </div>
+    <Row name="Password" hint="Changing it ends all other sessions.">
       <Button onClick={() => setOpen(true)}>Change password</Button>
       <ProofDialog
         open={isOpen}
@@ -50,7 +46,7 @@ export function PasswordRow() {
           />
         }
       />
-    </div>
+    </Row>
   );
 }
 

@@ -5,6 +5,7 @@ import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { Section } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
+import { Row, Rows } from '../../components/row.tsx';
 import { TextField } from '../../components/text-field.tsx';
 import { Avatar } from '../../session/avatar.tsx';
 import { sessionQuery, useAccount } from '../../session/session.ts';
@@ -19,28 +20,23 @@ export function Profile() {
   const [isChangingEmail, setChangingEmail] = useState(false);
   return (
     <Section title="Profile">
-      <div className={styles.rows}>
-        <div className={styles.row}>
-          <div className={styles.profile}>
-            <Avatar className={styles.avatar} alt="Your avatar" />
-            <div className={styles.text}>
-              <p className={styles.name}>{username}</p>
-              <p className={styles.hint}>
-                Signed up <RelativeTime at={createdAt} />
-              </p>
-            </div>
-          </div>
+      <Rows>
+        <Row
+          image={<Avatar className={styles.avatar} alt="Your avatar" />}
+          name={username}
+          hint={
+            <>
+              Signed up <RelativeTime at={createdAt} />
+            </>
+          }
+        >
           <AvatarActions />
-        </div>
-        <div className={styles.row}>
-          <div className={styles.text}>
-            <p className={styles.name}>Email</p>
-            <p className={styles.hint}>{email}</p>
-          </div>
+        </Row>
+        <Row name="Email" hint={email}>
           <Button onClick={() => setChangingEmail(true)}>Change email</Button>
           <EmailDialog open={isChangingEmail} onClose={() => setChangingEmail(false)} />
-        </div>
-      </div>
+        </Row>
+      </Rows>
     </Section>
   );
 }

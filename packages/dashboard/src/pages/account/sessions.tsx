@@ -6,6 +6,7 @@ import { Button } from '../../components/button.tsx';
 import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
 import { Badge, Section } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
+import { Row, Rows } from '../../components/row.tsx';
 import { QueryView } from '../../components/states.tsx';
 import { useSignOut } from '../../session/sign-out.ts';
 import { toast } from '../../toast/toasts.ts';
@@ -20,11 +21,11 @@ export function Sessions() {
       <QueryView query={query}>
         {(sessions) => (
           <>
-            <ul className={styles.rows}>
+            <Rows as="ul">
               {sessions.map((session) => (
-                <Row key={session.id} session={session} />
+                <SessionRow key={session.id} session={session} />
               ))}
-            </ul>
+            </Rows>
             {sessions.length > 1 && <SignOutElsewhere sessions={sessions} />}
           </>
         )}
@@ -33,7 +34,11 @@ export function Sessions() {
   );
 }
 
-function Row({ session: { id, current, createdAt, lastUsedAt, lastUsedIp, userAgent } }: { readonly session: OpenSession }) {
+function SessionRow({
+  session: { id, current, createdAt, lastUsedAt, lastUsedIp, userAgent },
+}: {
+  readonly session: OpenSession;
+}) {
   const queryClient = useQueryClient();
   const signOut = useSignOut();
   const device = describeDevice(userAgent);
@@ -46,16 +51,21 @@ function Row({ session: { id, current, createdAt, lastUsedAt, lastUsedIp, userAg
     onError: (error) => toast.error('The session was not ended', error),
   });
   return (
-    <li className={styles.row}>
-      <div className={styles.text}>
-        <p className={styles.name} title={userAgent ?? undefined}>
+    <Row
+      as="li"
+      name={
+        <>
           <bdi className={styles.device}>{device}</bdi> {current && <Badge kind="success">This session</Badge>}
-        </p>
-        <p className={styles.hint}>
+        </>
+      }
+      title={userAgent ?? undefined}
+      hint={
+        <>
           Last used <RelativeTime at={lastUsedAt} />
           {lastUsedIp !== null && ` from ${lastUsedIp}`} · signed in <RelativeTime at={createdAt} />
-        </p>
-      </div>
+        </>
+      }
+    >
       {current ? (
         <Button onClick={signOut}>Sign out</Button>
       ) : (
@@ -63,7 +73,7 @@ function Row({ session: { id, current, createdAt, lastUsedAt, lastUsedIp, userAg
           End session
         </Button>
       )}
-    </li>
+    </Row>
   );
 }
 

@@ -31,14 +31,9 @@ export function TwoFactorSetUp({ onEnabled, onCancel }: SetUpProps) {
         <Form
           onSubmit={(values) => enabling.mutate(String(values.get('code')).trim())}
           error={enabling.error}
-          actions={
-            <>
-              <Button onClick={onCancel}>Cancel</Button>
-              <Button type="submit" variant="primary" pending={enabling.isPending}>
-                Turn on
-              </Button>
-            </>
-          }
+          action="Turn on"
+          pending={enabling.isPending}
+          onCancel={onCancel}
         >
           <ol className={styles.steps}>
             <li>

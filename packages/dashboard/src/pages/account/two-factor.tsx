@@ -4,10 +4,10 @@ import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { Badge } from '../../components/page.tsx';
+import { Row } from '../../components/row.tsx';
 import { Skeleton } from '../../components/skeleton.tsx';
 import { sessionQuery, useAccount } from '../../session/session.ts';
 import { toast } from '../../toast/toasts.ts';
-import styles from './account.module.css';
 import { readProof } from './owner-proof.tsx';
 import { ProofDialog } from './proof-dialog.tsx';
 import { sessionsQuery } from './queries.ts';
@@ -21,13 +21,10 @@ export function TwoFactorRow() {
   const [open, setOpen] = useState<'set-up' | 'disable'>();
   const close = () => setOpen(undefined);
   return (
-    <div className={styles.row}>
-      <div className={styles.text}>
-        <p className={styles.name}>
-          Two-factor authentication {twoFactorEnabled ? <Badge kind="success">On</Badge> : <Badge>Off</Badge>}
-        </p>
-        <p className={styles.hint}>A code of an app on your phone, in addition to the password.</p>
-      </div>
+    <Row
+      name={<>Two-factor authentication {twoFactorEnabled ? <Badge kind="success">On</Badge> : <Badge>Off</Badge>}</>}
+      hint="A code of an app on your phone, in addition to the password."
+    >
       {twoFactorEnabled ? (
         <Button onClick={() => setOpen('disable')}>Turn off two-factor</Button>
       ) : (
@@ -35,7 +32,7 @@ export function TwoFactorRow() {
       )}
       <SetUpDialog open={open === 'set-up'} onClose={close} />
       <DisableDialog open={open === 'disable'} onClose={close} />
-    </div>
+    </Row>
   );
 }
 

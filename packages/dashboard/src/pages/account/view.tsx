@@ -1,4 +1,5 @@
 import { PageHeader, Section } from '../../components/page.tsx';
+import { Rows } from '../../components/row.tsx';
 import { Skeleton } from '../../components/skeleton.tsx';
 import { UsageMeter } from '../../components/usage-meter.tsx';
 import { useLimits } from '../../session/session.ts';
@@ -16,11 +17,11 @@ export function AccountPage() {
       <PageHeader title="Account" description="Who you are, how you sign in, and what you use." />
       <Profile />
       <Section title="Sign-in">
-        <div className={styles.rows}>
+        <Rows>
           <PasswordRow />
           <TwoFactorRow />
           <LinkedIssuers />
-        </div>
+        </Rows>
       </Section>
       <Sessions />
       <Usage />

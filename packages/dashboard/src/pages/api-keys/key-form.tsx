@@ -2,7 +2,6 @@ import type { ApiKey, Application, NewApiKey, Scope } from '@latchkey/client';
 import { describeLength, KEY_NAME } from '@latchkey/contract/lengths';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
-import { Button } from '../../components/button.tsx';
 import { Choice, ChoiceSet } from '../../components/choice.tsx';
 import { Form } from '../../components/form.tsx';
 import { formatExact } from '../../components/relative-time.tsx';
@@ -52,15 +51,10 @@ export function KeyForm({ apiKey, action, isPending, error, notice, onSubmit, on
       onInput={() => setMissing(undefined)}
       error={missing === undefined ? error : null}
       messages={missing && { [missing]: MISSING[missing] }}
-      actions={
-        <>
-          {children}
-          <Button onClick={onCancel}>Cancel</Button>
-          <Button type="submit" variant="primary" pending={isPending}>
-            {action}
-          </Button>
-        </>
-      }
+      action={action}
+      pending={isPending}
+      onCancel={onCancel}
+      others={children}
     >
       <TextField
         name="name"

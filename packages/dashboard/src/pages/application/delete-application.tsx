@@ -6,10 +6,10 @@ import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
 import { Section } from '../../components/page.tsx';
+import { Row } from '../../components/row.tsx';
 import { limitsQuery } from '../../session/session.ts';
 import { toast } from '../../toast/toasts.ts';
 import { applicationsQuery } from '../applications/queries.ts';
-import styles from './overview.module.css';
 import { filesMetadataQuery } from './queries.ts';
 
 export function DeleteApplication({ application: { id, name } }: { readonly application: Application }) {
@@ -26,15 +26,11 @@ export function DeleteApplication({ application: { id, name } }: { readonly appl
   };
   return (
     <Section title="Danger zone" dangerous>
-      <div className={styles.row}>
-        <div className={styles.text}>
-          <p className={styles.name}>Delete this application</p>
-          <p className={styles.hint}>Its files, levels and keys are deleted with it. This cannot be undone.</p>
-        </div>
+      <Row name="Delete this application" hint="Its files, levels and keys are deleted with it. This cannot be undone.">
         <Button variant="dangerOutline" icon="trash" onClick={() => setAsking(true)}>
           Delete application
         </Button>
-      </div>
+      </Row>
       <ConfirmDialog
         open={isAsking}
         onClose={() => setAsking(false)}

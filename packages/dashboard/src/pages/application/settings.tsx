@@ -15,6 +15,7 @@ import { Dialog } from '../../components/dialog.tsx';
 import { Form } from '../../components/form.tsx';
 import { Notice } from '../../components/notice.tsx';
 import { Section } from '../../components/page.tsx';
+import { Row, Rows } from '../../components/row.tsx';
 import { TextField } from '../../components/text-field.tsx';
 import { isChangedMeanwhile } from '../../error/explain-error.ts';
 import { toast } from '../../toast/toasts.ts';
@@ -30,14 +31,14 @@ interface SettingsProps {
 export function Settings({ applicationId, settings }: SettingsProps) {
   return (
     <Section title="Settings">
-      <div className={styles.rows}>
+      <Rows>
         {TEXT_NAMES.map((field) => (
           <Text key={field} applicationId={applicationId} field={field} value={settings[field]} />
         ))}
         {FLAG_NAMES.map((field) => (
           <Flag key={field} applicationId={applicationId} field={field} value={settings[field]} />
         ))}
-      </div>
+      </Rows>
     </Section>
   );
 }
@@ -79,11 +80,7 @@ function Text(props: TextProps) {
   const { title, hint } = APPLICATION_TEXTS[props.field];
   const edit = `Edit ${title.toLowerCase()}`;
   return (
-    <div className={styles.row}>
-      <div className={styles.text}>
-        <p className={styles.name}>{title}</p>
-        <p className={styles.hint}>{hint}</p>
-      </div>
+    <Row name={title} hint={hint}>
       <div className={styles.version}>
         <code dir="auto">{props.value}</code>
         <Button small icon="edit" aria-label={edit} onClick={() => setEditing(true)}>
@@ -93,7 +90,7 @@ function Text(props: TextProps) {
       <Dialog open={isEditing} onClose={() => setEditing(false)} title={edit}>
         <TextForm {...props} onClose={() => setEditing(false)} />
       </Dialog>
-    </div>
+    </Row>
   );
 }
 
@@ -121,14 +118,10 @@ function TextForm({ applicationId, field, value, onClose }: TextProps & { readon
     <Form
       onSubmit={submit}
       error={isConflict ? null : change.error}
-      actions={
-        <>
-          <Button onClick={onClose}>{isConflict ? `Keep ${value}` : 'Cancel'}</Button>
-          <Button type="submit" variant="primary" pending={change.isPending}>
-            {isConflict ? `Replace ${value}` : `Save ${noun}`}
-          </Button>
-        </>
-      }
+      action={isConflict ? `Replace ${value}` : `Save ${noun}`}
+      pending={change.isPending}
+      onCancel={onClose}
+      cancel={isConflict ? `Keep ${value}` : 'Cancel'}
     >
       <TextField
         name="value"

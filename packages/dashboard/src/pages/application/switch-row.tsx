@@ -1,6 +1,6 @@
 import { useId } from 'react';
+import { Row } from '../../components/row.tsx';
 import { Switch } from '../../components/switch.tsx';
-import styles from './overview.module.css';
 
 interface SwitchRowProps {
   readonly title: string;
@@ -13,16 +13,8 @@ interface SwitchRowProps {
 export function SwitchRow({ title, hint, checked, onChange }: SwitchRowProps) {
   const id = useId();
   return (
-    <div className={styles.row}>
-      <div className={styles.text}>
-        <p id={id} className={styles.name}>
-          {title}
-        </p>
-        <p id={`${id}-hint`} className={styles.hint}>
-          {hint}
-        </p>
-      </div>
+    <Row id={id} name={title} hint={hint}>
       <Switch labelledBy={id} describedBy={`${id}-hint`} checked={checked} onChange={onChange} />
-    </div>
+    </Row>
   );
 }

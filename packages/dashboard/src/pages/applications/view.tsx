@@ -171,14 +171,9 @@ function CreateForm({ onClose }: { readonly onClose: () => void }) {
     <Form
       onSubmit={(values) => creation.mutate(String(values.get('name')))}
       error={creation.error}
-      actions={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" variant="primary" pending={creation.isPending}>
-            Create application
-          </Button>
-        </>
-      }
+      action="Create application"
+      pending={creation.isPending}
+      onCancel={onClose}
     >
       <TextField
         name="name"

@@ -3,7 +3,6 @@ import { PASSWORD } from '@latchkey/contract/lengths';
 import { useMutation } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { latchkey } from '../../api/client.ts';
-import { Button } from '../../components/button.tsx';
 import { Form } from '../../components/form.tsx';
 import { Notice } from '../../components/notice.tsx';
 import { TextField } from '../../components/text-field.tsx';
@@ -40,11 +39,9 @@ function MailForm() {
       onSubmit={(values) => forgot.mutate(values)}
       error={isMissing ? null : error}
       messages={isMissing ? { email: 'This Latchkey sends no mail. Ask its operator to reset your password.' } : undefined}
-      actions={
-        <Button type="submit" variant="primary" wide pending={forgot.isPending}>
-          Send mail
-        </Button>
-      }
+      action="Send mail"
+      pending={forgot.isPending}
+      button={{ wide: true }}
     >
       <TextField name="email" label="Email" type="email" autoComplete="email" required />
     </Form>
@@ -67,11 +64,9 @@ function PasswordForm({ token }: { readonly token: string }) {
       onSubmit={(values) => reset.mutate(values)}
       error={isVoid ? null : reset.error}
       messages={isVoid ? { newPassword: 'The link was used, or is over 30 minutes old. Ask for another mail.' } : undefined}
-      actions={
-        <Button type="submit" variant="primary" wide pending={reset.isPending}>
-          Change password
-        </Button>
-      }
+      action="Change password"
+      pending={reset.isPending}
+      button={{ wide: true }}
     >
       <TextField
         name="newPassword"

@@ -1,7 +1,6 @@
 import { LatchkeyError } from '@latchkey/client';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { latchkey } from '../../api/client.ts';
-import { Button } from '../../components/button.tsx';
 import { Form } from '../../components/form.tsx';
 import { Notice } from '../../components/notice.tsx';
 import { CodeField } from '../../components/text-field.tsx';
@@ -24,11 +23,9 @@ export function OidcCodeForm({ onSignedIn }: { readonly onSignedIn: () => void }
     <Form
       onSubmit={(values) => completion.mutate(values)}
       error={isOver ? null : error}
-      actions={
-        <Button type="submit" variant="primary" wide pending={completion.isPending}>
-          Verify
-        </Button>
-      }
+      action="Verify"
+      pending={completion.isPending}
+      button={{ wide: true }}
     >
       {isOver && <Notice kind="danger" title="The sign-in took too long. Start again." />}
       <CodeField autoFocus label="Two-factor code" hint="Six digits from your authenticator app, or a recovery code." />

@@ -3,7 +3,6 @@ import { PASSWORD, USERNAME_LENGTH } from '@latchkey/contract/lengths';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { latchkey } from '../../api/client.ts';
-import { Button } from '../../components/button.tsx';
 import { Form } from '../../components/form.tsx';
 import { TextField } from '../../components/text-field.tsx';
 import { EntryPage } from '../../session/entry-page.tsx';
@@ -54,11 +53,9 @@ function SignUpForm({ returnTo }: { readonly returnTo: string | undefined }) {
       onSubmit={(values) => signUp.mutate(values)}
       error={isTaken ? null : error}
       messages={isTaken ? { username: 'An account has this user name or this email.' } : undefined}
-      actions={
-        <Button type="submit" variant="primary" wide pending={signUp.isPending}>
-          Create account
-        </Button>
-      }
+      action="Create account"
+      pending={signUp.isPending}
+      button={{ wide: true }}
     >
       <TextField
         name="username"

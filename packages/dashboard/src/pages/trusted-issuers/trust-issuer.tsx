@@ -4,7 +4,6 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { serverUrl } from '../../api/settings.ts';
-import { Button } from '../../components/button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { Form } from '../../components/form.tsx';
 import { SelectField } from '../../components/select-field.tsx';
@@ -58,14 +57,9 @@ function TrustForm({ onCancel, onCreated }: { readonly onCancel: () => void } & 
       onInput={() => setMessages(undefined)}
       error={messages === undefined ? creation.error : null}
       messages={messages}
-      actions={
-        <>
-          <Button onClick={onCancel}>Cancel</Button>
-          <Button type="submit" variant="primary" pending={creation.isPending}>
-            Trust issuer
-          </Button>
-        </>
-      }
+      action="Trust issuer"
+      pending={creation.isPending}
+      onCancel={onCancel}
     >
       <SelectField
         name="template"

@@ -74,21 +74,16 @@ function Editor({ applicationId, saved }: EditorProps) {
           problems.size === 0 && levels.length > 0 && isChanged && save.mutate({ names, before: replaces ? saved : base })
         }
         error={isChangedMeanwhile(save.error) ? null : save.error}
-        actions={
+        action={replaces ? 'Replace them with mine' : 'Save levels'}
+        pending={save.isPending}
+        button={{ disabled: !isChanged || problems.size > 0 || levels.length === 0 }}
+        others={
           <>
             <Button icon="plus" onClick={add}>
               Add level
             </Button>
             <Button disabled={!isChanged} onClick={discard}>
               {isConflict ? 'Use the saved levels' : 'Discard changes'}
-            </Button>
-            <Button
-              type="submit"
-              variant="primary"
-              disabled={!isChanged || problems.size > 0 || levels.length === 0}
-              pending={save.isPending}
-            >
-              {replaces ? 'Replace them with mine' : 'Save levels'}
             </Button>
           </>
         }

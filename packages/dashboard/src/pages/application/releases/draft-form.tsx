@@ -48,14 +48,9 @@ export function DraftForm({ applicationId, draft, onClose }: DraftFormProps) {
     <Form
       onSubmit={(values) => save.mutate(readRelease(values, artifacts))}
       error={save.error}
-      actions={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" variant="primary" pending={save.isPending}>
-            Save draft
-          </Button>
-        </>
-      }
+      action="Save draft"
+      pending={save.isPending}
+      onCancel={onClose}
     >
       <div className={styles.inputs}>
         <TextField name="version" label="Version" hint="A Semantic Version, such as 1.4.0." defaultValue={draft?.version} />

@@ -2,7 +2,6 @@ import { SIGNING_KEY, SIGNING_KEY_RULE } from '@latchkey/contract/release';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { latchkey } from '../../../api/client.ts';
-import { Button } from '../../../components/button.tsx';
 import { ConfirmButton } from '../../../components/confirm-dialog.tsx';
 import { Form } from '../../../components/form.tsx';
 import { Section } from '../../../components/page.tsx';
@@ -72,11 +71,9 @@ function AddKey({ change }: ChangeProps) {
       onSubmit={submit}
       error={add.error}
       messages={isMalformed ? { signingKeys: `${SIGNING_KEY_RULE.replace('must', 'It must')}.` } : undefined}
-      actions={
-        <Button type="submit" icon="plus" pending={add.isPending}>
-          Add key
-        </Button>
-      }
+      action="Add key"
+      pending={add.isPending}
+      button={{ variant: 'secondary', icon: 'plus' }}
     >
       <TextField name="signingKeys" label="Public key" hint="The second line of the .pub file that minisign -G writes." />
     </Form>

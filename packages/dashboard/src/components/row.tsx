@@ -1,0 +1,47 @@
+import type { ReactNode } from 'react';
+import styles from './row.module.css';
+
+/** Rows of a section, with lines between them. */
+export function Rows({ as: Element = 'div', children }: { readonly as?: 'div' | 'ul'; readonly children: ReactNode }) {
+  return <Element className={styles.rows}>{children}</Element>;
+}
+
+interface RowProps {
+  readonly as?: 'div' | 'li';
+  /** Of the name; the hint has it with `-hint`. */
+  readonly id?: string;
+  readonly name: ReactNode;
+  readonly title?: string | undefined;
+  readonly hint: ReactNode;
+  /** Before the name. */
+  readonly image?: ReactNode;
+  /** Value or action, at the end. */
+  readonly children: ReactNode;
+}
+
+/** A thing with an explanation, and what can be done with it. */
+export function Row({ as: Element = 'div', id, name, title, hint, image, children }: RowProps) {
+  const text = (
+    <div className={styles.text}>
+      <p id={id} className={styles.name} title={title}>
+        {name}
+      </p>
+      <p id={id && `${id}-hint`} className={styles.hint}>
+        {hint}
+      </p>
+    </div>
+  );
+  return (
+    <Element className={styles.row}>
+      {image ? (
+        <div className={styles.illustrated}>
+          {image}
+          {text}
+        </div>
+      ) : (
+        text
+      )}
+      {children}
+    </Element>
+  );
+}
