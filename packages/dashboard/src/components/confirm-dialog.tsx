@@ -1,7 +1,6 @@
 import { useMutation } from '@tanstack/react-query';
-import { type ReactNode, useState } from 'react';
+import { type ComponentProps, cloneElement, type ReactElement, type ReactNode, useState } from 'react';
 import { useAccount } from '../session/session.ts';
-import { Button, IconButton } from './button.tsx';
 import { Dialog } from './dialog.tsx';
 import { Form } from './form.tsx';
 import { CodeField, TextField } from './text-field.tsx';
@@ -36,25 +35,15 @@ export function ConfirmDialog({ open, onClose, title, children, stays, ...props 
 }
 
 interface ConfirmButtonProps extends Omit<ConfirmDialogProps, 'open' | 'onClose'> {
-  /** "Delete engine.zip". */
-  readonly label: string;
-  /** Text on the button; without it, the button is the icon of a deletion. */
-  readonly text?: string | undefined;
+  readonly button: ReactElement<ComponentProps<'button'>>;
 }
 
 /** A button that asks before it acts. */
-export function ConfirmButton({ label, text, ...dialog }: ConfirmButtonProps) {
+export function ConfirmButton({ button, ...dialog }: ConfirmButtonProps) {
   const [isAsking, setAsking] = useState(false);
-  const ask = () => setAsking(true);
   return (
     <>
-      {text === undefined ? (
-        <IconButton small icon="trash" label={label} onClick={ask} />
-      ) : (
-        <Button small aria-label={label} onClick={ask}>
-          {text}
-        </Button>
-      )}
+      {cloneElement(button, { onClick: () => setAsking(true) })}
       <ConfirmDialog {...dialog} open={isAsking} onClose={() => setAsking(false)} />
     </>
   );

@@ -1,16 +1,14 @@
-import { useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { Section } from '../../components/page.tsx';
-import { Row, Rows } from '../../components/row.tsx';
+import { Row } from '../../components/row.tsx';
 import { useAccount, useLimits } from '../../session/session.ts';
 import { useLeaveEverywhere } from '../../session/sign-out.ts';
 import { readProof } from './owner-proof.tsx';
-import { ProofDialog } from './proof-dialog.tsx';
+import { ProofButton } from './proof-dialog.tsx';
 
 export function DeleteAccount() {
   const { username } = useAccount();
-  const [isOpen, setOpen] = useState(false);
   const consequence = useConsequence();
   const leave = useLeaveEverywhere();
   const remove = async (values: FormData) => {
@@ -19,23 +17,21 @@ export function DeleteAccount() {
   };
   return (
     <Section title="Danger zone" dangerous>
-      <Rows>
-        <Row name="Delete this account" hint="With everything that it owns. This cannot be undone.">
-          <Button variant="dangerOutline" icon="trash" onClick={() => setOpen(true)}>
-            Delete account
-          </Button>
-        </Row>
-      </Rows>
-      <ProofDialog
-        open={isOpen}
-        onClose={() => setOpen(false)}
-        title={`Delete the account ${username}?`}
-        description={consequence}
-        action="Delete account"
-        danger
-        typeName={username}
-        onConfirm={remove}
-      />
+      <Row name="Delete this account" hint="With everything that it owns. This cannot be undone.">
+        <ProofButton
+          button={
+            <Button variant="dangerOutline" icon="trash">
+              Delete account
+            </Button>
+          }
+          title={`Delete the account ${username}?`}
+          description={consequence}
+          action="Delete account"
+          danger
+          typeName={username}
+          onConfirm={remove}
+        />
+      </Row>
     </Section>
   );
 }

@@ -1,7 +1,6 @@
 import type { OidcLink } from '@latchkey/client';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useRouter } from '@tanstack/react-router';
-import { useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { ErrorNotice } from '../../components/notice.tsx';
@@ -11,7 +10,7 @@ import { rememberReturnTo } from '../../session/return-to.ts';
 import { signInMethodsQuery } from '../../session/session.ts';
 import { toast } from '../../toast/toasts.ts';
 import { readProof } from './owner-proof.tsx';
-import { ProofDialog } from './proof-dialog.tsx';
+import { ProofButton } from './proof-dialog.tsx';
 import { linksQuery, sessionsQuery } from './queries.ts';
 
 /** A row for each person at an issuer who can sign in to the account, then the other issuers. */
@@ -34,7 +33,6 @@ export function LinkedIssuers() {
 
 /** An issuer of this Latchkey that could sign in to the account. */
 function UnlinkedRow({ name }: { readonly name: string }) {
-  const [isOpen, setOpen] = useState(false);
   const router = useRouter();
   const link = async (values: FormData) => {
     const url = await latchkey.oidc.link({ issuer: name, ...readProof(values) });
@@ -43,12 +41,8 @@ function UnlinkedRow({ name }: { readonly name: string }) {
   };
   return (
     <Row name={name} hint="Not linked: it cannot sign in to this account.">
-      <Button aria-label={`Link ${name}`} onClick={() => setOpen(true)}>
-        Link
-      </Button>
-      <ProofDialog
-        open={isOpen}
-        onClose={() => setOpen(false)}
+      <ProofButton
+        button={<Button aria-label={`Link ${name}`}>Link</Button>}
         title={`Link ${name}?`}
         description="You sign in there next. From then on, it signs in to this account."
         action="Continue"
@@ -59,7 +53,6 @@ function UnlinkedRow({ name }: { readonly name: string }) {
 }
 
 function LinkedRow({ link: { issuer, name, subject, createdAt } }: { readonly link: OidcLink }) {
-  const [isOpen, setOpen] = useState(false);
   const queryClient = useQueryClient();
   const shownName = name ?? issuer;
   const unlink = async (values: FormData) => {
@@ -77,12 +70,8 @@ function LinkedRow({ link: { issuer, name, subject, createdAt } }: { readonly li
         </>
       }
     >
-      <Button aria-label={`Unlink ${shownName}`} onClick={() => setOpen(true)}>
-        Unlink
-      </Button>
-      <ProofDialog
-        open={isOpen}
-        onClose={() => setOpen(false)}
+      <ProofButton
+        button={<Button aria-label={`Unlink ${shownName}`}>Unlink</Button>}
         title={`Unlink ${shownName}?`}
         description="It no longer signs in to this account. All other sessions end."
         action="Unlink"

@@ -1,7 +1,6 @@
 import { LatchkeyError } from '@latchkey/client';
 import { PASSWORD } from '@latchkey/contract/lengths';
 import { useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { Row } from '../../components/row.tsx';
@@ -9,11 +8,10 @@ import { TextField } from '../../components/text-field.tsx';
 import { useAccount } from '../../session/session.ts';
 import { toast } from '../../toast/toasts.ts';
 import { readProof } from './owner-proof.tsx';
-import { ProofDialog } from './proof-dialog.tsx';
+import { ProofButton } from './proof-dialog.tsx';
 import { sessionsQuery } from './queries.ts';
 
 export function PasswordRow() {
-  const [isOpen, setOpen] = useState(false);
   const { email } = useAccount();
   const queryClient = useQueryClient();
   const change = async (values: FormData) => {
@@ -25,10 +23,8 @@ export function PasswordRow() {
   };
   return (
     <Row name="Password" hint="Changing it ends all other sessions.">
-      <Button onClick={() => setOpen(true)}>Change password</Button>
-      <ProofDialog
-        open={isOpen}
-        onClose={() => setOpen(false)}
+      <ProofButton
+        button={<Button>Change password</Button>}
         title="Change password"
         description="All other sessions end. API keys stay."
         action="Change password"

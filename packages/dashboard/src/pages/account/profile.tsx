@@ -13,11 +13,10 @@ import { toast } from '../../toast/toasts.ts';
 import styles from './account.module.css';
 import { AvatarDialog } from './avatar-dialog.tsx';
 import { readProof } from './owner-proof.tsx';
-import { ProofDialog } from './proof-dialog.tsx';
+import { ProofButton } from './proof-dialog.tsx';
 
 export function Profile() {
   const { username, createdAt, email } = useAccount();
-  const [isChangingEmail, setChangingEmail] = useState(false);
   return (
     <Section title="Profile">
       <Rows>
@@ -33,8 +32,14 @@ export function Profile() {
           <AvatarActions />
         </Row>
         <Row name="Email" hint={email}>
-          <Button onClick={() => setChangingEmail(true)}>Change email</Button>
-          <EmailDialog open={isChangingEmail} onClose={() => setChangingEmail(false)} />
+          <ProofButton
+            button={<Button>Change email</Button>}
+            title="Change email"
+            description="A mail with a link goes to the new address. The email changes when you open the link."
+            action="Send mail"
+            onConfirm={changeEmail}
+            before={<TextField name="email" label="New email" type="email" autoComplete="email" />}
+          />
         </Row>
       </Rows>
     </Section>
@@ -80,23 +85,10 @@ function AvatarActions() {
   );
 }
 
-function EmailDialog({ open, onClose }: { readonly open: boolean; readonly onClose: () => void }) {
-  const change = async (values: FormData) => {
-    const email = String(values.get('email')).trim();
-    await latchkey.account.changeEmail({ ...readProof(values), email }).catch(explainMissingMail);
-    toast.success('Check your mail', `Open the link that was sent to ${email}. Until then your email stays.`);
-  };
-  return (
-    <ProofDialog
-      open={open}
-      onClose={onClose}
-      title="Change email"
-      description="A mail with a link goes to the new address. The email changes when you open the link."
-      action="Send mail"
-      onConfirm={change}
-      before={<TextField name="email" label="New email" type="email" autoComplete="email" />}
-    />
-  );
+async function changeEmail(values: FormData): Promise<void> {
+  const email = String(values.get('email')).trim();
+  await latchkey.account.changeEmail({ ...readProof(values), email }).catch(explainMissingMail);
+  toast.success('Check your mail', `Open the link that was sent to ${email}. Until then your email stays.`);
 }
 
 /** Not a passing failure, as other errors with the status 503 are. */

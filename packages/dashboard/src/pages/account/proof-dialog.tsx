@@ -1,4 +1,4 @@
-import type { ReactNode } from 'react';
+import { type ComponentProps, cloneElement, type ReactElement, type ReactNode, useState } from 'react';
 import { ConfirmDialog, type ConfirmDialogProps } from '../../components/confirm-dialog.tsx';
 import { OwnerProofFields } from './owner-proof.tsx';
 
@@ -26,5 +26,20 @@ export function ProofDialog({ description, onConfirm, passwordLabel, before, aft
     <ConfirmDialog {...dialog} stays fields={fields} onConfirm={({ values }) => onConfirm(values)}>
       {description}
     </ConfirmDialog>
+  );
+}
+
+interface ProofButtonProps extends Omit<ProofDialogProps, 'open' | 'onClose'> {
+  readonly button: ReactElement<ComponentProps<'button'>>;
+}
+
+/** A button that asks for a proof before it acts. */
+export function ProofButton({ button, ...dialog }: ProofButtonProps) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <>
+      {cloneElement(button, { onClick: () => setOpen(true) })}
+      <ProofDialog {...dialog} open={isOpen} onClose={() => setOpen(false)} />
+    </>
   );
 }

@@ -1,9 +1,8 @@
 import type { OpenSession } from '@latchkey/client';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
-import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
+import { ConfirmButton } from '../../components/confirm-dialog.tsx';
 import { Badge, Section } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { Row, Rows } from '../../components/row.tsx';
@@ -78,7 +77,6 @@ function SessionRow({
 }
 
 function SignOutElsewhere({ sessions }: { readonly sessions: readonly OpenSession[] }) {
-  const [isAsking, setAsking] = useState(false);
   const queryClient = useQueryClient();
   const others = sessions.filter(({ current }) => !current);
   const endAll = async () => {
@@ -92,12 +90,12 @@ function SignOutElsewhere({ sessions }: { readonly sessions: readonly OpenSessio
   };
   return (
     <div className={styles.actions}>
-      <Button variant="dangerOutline" icon="signOut" onClick={() => setAsking(true)}>
-        Sign out elsewhere
-      </Button>
-      <ConfirmDialog
-        open={isAsking}
-        onClose={() => setAsking(false)}
+      <ConfirmButton
+        button={
+          <Button variant="dangerOutline" icon="signOut">
+            Sign out elsewhere
+          </Button>
+        }
         title="Sign out elsewhere?"
         action="Sign out elsewhere"
         danger
@@ -105,7 +103,7 @@ function SignOutElsewhere({ sessions }: { readonly sessions: readonly OpenSessio
       >
         {others.length === 1 ? 'The other session ends' : `The ${others.length} other sessions end`} immediately. This one and
         your API keys stay.
-      </ConfirmDialog>
+      </ConfirmButton>
     </div>
   );
 }

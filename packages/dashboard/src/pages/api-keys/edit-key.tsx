@@ -1,9 +1,9 @@
 import type { ApiKey, Application, NewApiKey } from '@latchkey/client';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
+import { type ComponentProps, useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
-import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
+import { ConfirmButton } from '../../components/confirm-dialog.tsx';
 import { DailyCharts } from '../../components/daily-chart.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { formatExact } from '../../components/relative-time.tsx';
@@ -43,7 +43,6 @@ interface Saved {
 }
 
 function EditForm({ saved, onClose }: { readonly saved: Saved; readonly onClose: () => void }) {
-  const [isRevoking, setRevoking] = useState(false);
   // The key that the form began with: others may have changed it since then.
   const [base, setBase] = useState(saved);
   const [conflict, setConflict] = useState<{ readonly saved: Saved; readonly own: NewApiKey }>();
@@ -88,12 +87,9 @@ function EditForm({ saved, onClose }: { readonly saved: Saved; readonly onClose:
         {conflict ? (
           <Button onClick={() => useSaved(conflict.saved)}>Use the saved key</Button>
         ) : (
-          <Button variant="dangerOutline" onClick={() => setRevoking(true)}>
-            Revoke…
-          </Button>
+          <RevokeButton button={<Button variant="dangerOutline">Revoke…</Button>} apiKey={apiKey} onRevoked={onClose} />
         )}
       </KeyForm>
-      <RevokeDialog apiKey={apiKey} open={isRevoking} onClose={() => setRevoking(false)} onRevoked={onClose} />
     </>
   );
 }
@@ -130,12 +126,11 @@ function withoutSameExpiry<K extends { readonly expiresAt?: string | null }>(key
 
 interface RevokeProps {
   readonly apiKey: ApiKey;
-  readonly open: boolean;
-  readonly onClose: () => void;
+  readonly button: ComponentProps<typeof ConfirmButton>['button'];
   readonly onRevoked?: () => void;
 }
 
-export function RevokeDialog({ apiKey: { id, name }, open, onClose, onRevoked }: RevokeProps) {
+export function RevokeButton({ apiKey: { id, name }, button, onRevoked }: RevokeProps) {
   const queryClient = useQueryClient();
   const revoke = async () => {
     await latchkey.apiKeys.revoke(id);
@@ -145,8 +140,8 @@ export function RevokeDialog({ apiKey: { id, name }, open, onClose, onRevoked }:
     onRevoked?.();
   };
   return (
-    <ConfirmDialog open={open} onClose={onClose} title={`Revoke ${name}?`} action="Revoke API key" danger onConfirm={revoke}>
+    <ConfirmButton button={button} title={`Revoke ${name}?`} action="Revoke API key" danger onConfirm={revoke}>
       Every request with this key is rejected from now on. This cannot be undone.
-    </ConfirmDialog>
+    </ConfirmButton>
   );
 }

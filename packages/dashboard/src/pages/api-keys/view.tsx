@@ -1,7 +1,6 @@
 import type { ApiKey, Application } from '@latchkey/client';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { useState } from 'react';
 import { Button, IconButton } from '../../components/button.tsx';
 import { Choice } from '../../components/choice.tsx';
 import { Badge, PageHeader, Toolbar } from '../../components/page.tsx';
@@ -12,7 +11,7 @@ import { useLimits } from '../../session/session.ts';
 import { applicationsQuery } from '../applications/queries.ts';
 import styles from './api-keys.module.css';
 import { CreateKeyDialog } from './create-key.tsx';
-import { EditKeyDialog, RevokeDialog } from './edit-key.tsx';
+import { EditKeyDialog, RevokeButton } from './edit-key.tsx';
 import { maskKey, readState } from './key-state.ts';
 import { KeyTabs } from './key-tabs.tsx';
 import { apiKeysQuery } from './queries.ts';
@@ -99,7 +98,6 @@ function KeyList({ keys }: { readonly keys: readonly ApiKey[] }) {
 }
 
 function Row({ apiKey, applications }: { readonly apiKey: ApiKey; readonly applications: readonly Application[] }) {
-  const [isRevoking, setRevoking] = useState(false);
   const { id, name, scopes, lastUsedAt, lastUsedIp, expiresAt, revokedAt, subject } = apiKey;
   const state = readState(apiKey);
   return (
@@ -140,10 +138,7 @@ function Row({ apiKey, applications }: { readonly apiKey: ApiKey; readonly appli
       </td>
       <td>
         {revokedAt === null && (
-          <>
-            <IconButton small label={`Revoke ${name}`} icon="trash" onClick={() => setRevoking(true)} />
-            <RevokeDialog apiKey={apiKey} open={isRevoking} onClose={() => setRevoking(false)} />
-          </>
+          <RevokeButton button={<IconButton small label={`Revoke ${name}`} icon="trash" />} apiKey={apiKey} />
         )}
       </td>
     </tr>

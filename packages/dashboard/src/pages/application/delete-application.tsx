@@ -1,10 +1,9 @@
 import type { Application } from '@latchkey/client';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
-import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
+import { ConfirmButton } from '../../components/confirm-dialog.tsx';
 import { Section } from '../../components/page.tsx';
 import { Row } from '../../components/row.tsx';
 import { limitsQuery } from '../../session/session.ts';
@@ -13,8 +12,6 @@ import { applicationsQuery } from '../applications/queries.ts';
 import { filesMetadataQuery } from './queries.ts';
 
 export function DeleteApplication({ application: { id, name } }: { readonly application: Application }) {
-  const [isAsking, setAsking] = useState(false);
-  const { data: files } = useQuery({ ...filesMetadataQuery(id), enabled: isAsking });
   const queryClient = useQueryClient();
   const navigate = useNavigate();
   const remove = async ({ code }: { readonly code: string }) => {
@@ -27,27 +24,28 @@ export function DeleteApplication({ application: { id, name } }: { readonly appl
   return (
     <Section title="Danger zone" dangerous>
       <Row name="Delete this application" hint="Its files, levels and keys are deleted with it. This cannot be undone.">
-        <Button variant="dangerOutline" icon="trash" onClick={() => setAsking(true)}>
-          Delete application
-        </Button>
+        <ConfirmButton
+          button={
+            <Button variant="dangerOutline" icon="trash">
+              Delete application
+            </Button>
+          }
+          title={`Delete ${name}?`}
+          action="Delete application"
+          danger
+          typeName={name}
+          needsCode
+          onConfirm={remove}
+        >
+          <Files applicationId={id} /> and both keys are deleted. Connected clients are notified and disconnected.
+        </ConfirmButton>
       </Row>
-      <ConfirmDialog
-        open={isAsking}
-        onClose={() => setAsking(false)}
-        title={`Delete ${name}?`}
-        action="Delete application"
-        danger
-        typeName={name}
-        needsCode
-        onConfirm={remove}
-      >
-        {describeFiles(files?.totalFiles)} and both keys are deleted. Connected clients are notified and disconnected.
-      </ConfirmDialog>
     </Section>
   );
 }
 
-function describeFiles(count: number | undefined): string {
+function Files({ applicationId }: { readonly applicationId: string }) {
+  const count = useQuery(filesMetadataQuery(applicationId)).data?.totalFiles;
   if (count === undefined) return 'Its files';
   return count === 1 ? '1 file' : `${count} files`;
 }

@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { latchkey } from '../../api/client.ts';
 import { serverUrl } from '../../api/settings.ts';
-import { Button } from '../../components/button.tsx';
+import { Button, IconButton } from '../../components/button.tsx';
 import { ConfirmButton } from '../../components/confirm-dialog.tsx';
 import { CopyButton } from '../../components/copy-button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
@@ -100,7 +100,7 @@ function Row({ trusted }: { readonly trusted: TrustedIssuer }) {
       </td>
       <td>
         <ConfirmButton
-          label={`Stop trusting ${name}`}
+          button={<IconButton small icon="trash" label={`Stop trusting ${name}`} />}
           title={`Stop trusting ${name}?`}
           action="Stop trusting"
           danger

@@ -105,7 +105,7 @@ function RowActions({ applicationId, file, onRename }: RowProps & { readonly onR
       />
       <IconButton small icon="edit" label={`Rename ${displayName}`} onClick={onRename} />
       <ConfirmButton
-        label={`Delete ${displayName}`}
+        button={<IconButton small icon="trash" label={`Delete ${displayName}`} />}
         title={`Delete ${displayName}?`}
         action="Delete file"
         danger

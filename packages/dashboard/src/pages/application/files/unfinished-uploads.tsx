@@ -51,8 +51,11 @@ function Row({ upload }: { readonly upload: Upload }) {
             </Button>
           )}
           <ConfirmButton
-            label={`End ${fileName}`}
-            text="End"
+            button={
+              <Button small aria-label={`End ${fileName}`}>
+                End
+              </Button>
+            }
             title={`End the upload of ${fileName}?`}
             action="End upload"
             danger

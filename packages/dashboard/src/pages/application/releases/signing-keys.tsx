@@ -2,6 +2,7 @@ import { SIGNING_KEY, SIGNING_KEY_RULE } from '@latchkey/contract/release';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { latchkey } from '../../../api/client.ts';
+import { IconButton } from '../../../components/button.tsx';
 import { ConfirmButton } from '../../../components/confirm-dialog.tsx';
 import { Form } from '../../../components/form.tsx';
 import { Section } from '../../../components/page.tsx';
@@ -45,7 +46,7 @@ const SigningKey = ({ publicKey, change }: ChangeProps & { readonly publicKey: s
   <div className={styles.line}>
     <code>{publicKey}</code>
     <ConfirmButton
-      label={`Remove ${publicKey}`}
+      button={<IconButton small icon="trash" label={`Remove ${publicKey}`} />}
       title="Remove the signing key?"
       action="Remove key"
       danger

@@ -4,7 +4,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { latchkey } from '../../../api/client.ts';
-import { Button } from '../../../components/button.tsx';
+import { Button, IconButton } from '../../../components/button.tsx';
 import { ConfirmButton } from '../../../components/confirm-dialog.tsx';
 import { Dialog } from '../../../components/dialog.tsx';
 import { Badge, Toolbar } from '../../../components/page.tsx';
@@ -185,8 +185,15 @@ function ActionButton({ applicationId, release, action }: ReleaseProps & { reado
   };
   return (
     <ConfirmButton
-      label={label}
-      text={text}
+      button={
+        text === undefined ? (
+          <IconButton small icon="trash" label={label} />
+        ) : (
+          <Button small aria-label={label}>
+            {text}
+          </Button>
+        )
+      }
       title={`${label}?`}
       action={`${name} release`}
       danger={danger}
