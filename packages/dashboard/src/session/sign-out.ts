@@ -1,4 +1,3 @@
-import { useQueryClient } from '@tanstack/react-query';
 import { useRouter } from '@tanstack/react-router';
 import { useCallback } from 'react';
 import { latchkey } from '../api/client.ts';
@@ -6,15 +5,16 @@ import { toast } from '../toast/toasts.ts';
 import { beginLeaving } from './session-end.ts';
 import { tellOtherTabs } from './tabs.ts';
 
-/** Loads the sign-in page anew: nothing of the account stays in memory. */
+/**
+ * Loads the sign-in page anew: nothing of the account stays in memory. Until then the page keeps its
+ * data, without which it would suspend.
+ */
 export function useLeave(): () => void {
-  const queryClient = useQueryClient();
   const router = useRouter();
   return useCallback(() => {
     beginLeaving();
-    queryClient.clear();
     location.assign(router.buildLocation({ to: '/sign-in' }).publicHref);
-  }, [queryClient, router]);
+  }, [router]);
 }
 
 /** Leaves in all tabs, once the session has ended. */
