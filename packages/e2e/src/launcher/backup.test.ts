@@ -89,7 +89,7 @@ async function changeFiles(session: Api, applicationId: string, signal: AbortSig
     const { data } = await upload(session, applicationId, `f${i}`);
     if (previous !== undefined) await session.post(ACTION, { action: 'delete_file', fileId: previous }, { applicationId });
     previous = data.id;
-    await delay(20);
+    await delay(100);
   }
 }
 
