@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { Body } from '../client/api.ts';
 import { createApplication, createKey, type Owner, readState, sharedApi, signUp, unique } from '../client/caller.ts';
 import { outcome } from '../client/files.ts';
-import { type ObjectSchema, readOpenApiDocument } from '../client/openapi-document.ts';
+import { type ObjectSchema, type OpenApiDocument, readOpenApiDocument } from '../client/openapi-document.ts';
 import { KEY_ROUTES, nameOf, type RouteCase, SESSION_ROUTES } from '../client/routes.ts';
 
 const CREATE = '/api/v1/panel/create-application';
@@ -12,7 +12,9 @@ const LIMIT = 64 * 1024;
 let owner: Owner;
 let applicationId: string;
 let state: string;
+let paths: OpenApiDocument['paths'];
 beforeAll(async () => {
+  ({ paths } = await readOpenApiDocument(sharedApi().baseUrl));
   owner = await signUp();
   applicationId = await createApplication(owner.session);
   await createKey(owner);
@@ -46,7 +48,7 @@ const BAD_BODIES: readonly Body[] = [
 
 /** Values that no property takes. */
 const BAD_VALUES: readonly unknown[] = [
-  ...[{ length: { toString: 1 } }, null, 0, -1, 1.5, 1e308, [], {}, [[]], { toString: 1 }, [null], [{}], ''],
+  ...[{ length: { toString: 1 } }, null, 0, [], -1, 1.5, 1e308, {}, [[]], { toString: 1 }, [null], [{}], ''],
 ];
 /** Properties that may be any text, and so an empty one. */
 const ANY_TEXT = ['applicationId', 'fileId', 'code', 'value', 'email', 'password'];
@@ -75,8 +77,7 @@ describe.each(routes.map((route, index) => [nameOf(route), route, index] as cons
       'Request does not match the schema',
     ]);
   };
-  const documented = async (): Promise<readonly ObjectSchema[]> => {
-    const { paths } = await readOpenApiDocument(sharedApi().baseUrl);
+  const documented = (): readonly ObjectSchema[] => {
     const [method = '', path = ''] = nameOf(route).replace(':id', '{id}').split(' ');
     const schema = paths[path]?.[method.toLowerCase()]?.requestBody?.content['application/json']?.schema ?? {};
     return schema.oneOf ?? schema.anyOf ?? [schema];
@@ -88,13 +89,13 @@ describe.each(routes.map((route, index) => [nameOf(route), route, index] as cons
   });
 
   it('rejects each property that is missing or of another type', async () => {
-    const schemas = await documented();
+    const schemas = documented();
     for (const name of Object.keys(valid())) {
       expect(schemas.some(({ properties = {} }) => name in properties)).toBe(true);
       const isFilled = schemas.some(({ properties = {} }) => properties[name]?.minLength);
       const { [name]: _left, ...rest } = valid();
       if (schemas.every(({ required = [] }) => required.includes(name))) await refuse(rest, `no ${name}`);
-      for (const value of someOf(BAD_VALUES, index, 7)) {
+      for (const value of someOf(BAD_VALUES, index, 4)) {
         if (value === '' && !isFilled && ANY_TEXT.includes(name)) continue;
         if (value === 0 && name === 'rolloutPercent') continue;
         await refuse({ ...valid(), [name]: value }, `${name} = ${JSON.stringify(value)}`);
