@@ -116,7 +116,9 @@ async function measureRoutes(
   await withClient(databaseUrl, (client) => client.query(`create database ${name}`));
   const url = new URL(databaseUrl);
   url.pathname = `/${name}`;
-  const side = await startOurs({ ...servers, databaseUrl: url.href }, 'standalone');
+  const dataDir = join(servers.dataDir, name);
+  await mkdir(dataDir);
+  const side = await startOurs({ ...servers, dataDir, databaseUrl: url.href }, 'standalone');
   return withClient(url.href, async (client) => {
     await prepare(client);
     const caller = await prepareCaller(side.baseUrl);
