@@ -42,7 +42,7 @@ interface IdempotentCall extends CallIdentity {
   readonly onReplay: () => void;
   /** Only the first transaction of a call is kept. */
   isTaken: boolean;
-  /** True where no earlier result was found when the call began: its transaction need not look. */
+  /** True where no earlier result was found when the call began: its transaction skips the query. */
   isLookedUp: boolean;
 }
 
@@ -148,7 +148,11 @@ export async function findKept<T>(tx: QueryExecutorProvider, call: IdempotentCal
   return { value: deserialize(Buffer.from(decrypt(sealingKey, found.result, id.toString('hex')), 'base64')) };
 }
 
-/** The result of an earlier call with the key of this one; undefined without one. Throws as {@link findKept}. */
+/**
+ * The result of an earlier call with the key of this one; undefined if there is none, or no key.
+ *
+ * @throws as {@link findKept}
+ */
 export async function findReplay<T>(db: QueryExecutorProvider): Promise<T | undefined> {
   const call = takeCall();
   return call && (await findKept<T>(db, call))?.value;

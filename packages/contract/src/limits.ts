@@ -29,10 +29,10 @@ export const DOWNLOAD_URL_LIFETIME_S = { min: 30, max: 3_600, default: 300 } as 
 /** Longest overlap of a rotated key and its successor, in seconds. */
 export const KEY_OVERLAP_SECONDS_MAX = 604_800;
 
-/** Unfinished resumable uploads of an account. */
+/** Most unfinished resumable uploads of an account. */
 export const UNFINISHED_UPLOADS_MAX = 4;
 
-/** Longest `Upload-Metadata` of one. */
+/** Longest `Upload-Metadata`, in characters. */
 export const UPLOAD_METADATA_LENGTH_MAX = 4_096;
 
 /** Largest avatar, in bytes. */

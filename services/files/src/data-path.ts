@@ -12,7 +12,7 @@ import { toMessage } from './storage/resumable-upload/upload.rpc.ts';
 import { createReceiveUpload } from './storage/upload/receive-upload.ts';
 import type { AccountBody } from './storage/upload/upload-call.ts';
 
-/** Uploads and downloads, whose bytes do not travel as messages (architecture 4). */
+/** Uploads and downloads, whose bytes are HTTP bodies instead of messages. */
 export const createDataPath = (ctx: FilesContext, uploadAvatar: ReceiveAvatar) => {
   const append = createAppendUpload(ctx);
   const appendUpload = async (chunk: Chunk) => ({ upload: toMessage(await append(chunk)) });

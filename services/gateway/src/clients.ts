@@ -19,7 +19,7 @@ import { TrustedIssuerService } from '@latchkey/proto/latchkey/identity/v1/trust
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { currentRequest, formatRequestActor, type RequestContext } from './request-context.ts';
 
-/** Each client: its gRPC service, and the service that serves it. The likeliest errors come first. */
+/** Each client's gRPC service, and the service that serves it. The likeliest errors come first. */
 const CLIENTS = {
   applications: [ApplicationService, 'apps'],
   avatars: [AvatarService, 'files'],

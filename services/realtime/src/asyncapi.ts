@@ -97,7 +97,7 @@ const EXAMPLE = {
   epoch: 'b1946ac92492d234',
 };
 
-/** Facts of the example of each event. */
+/** Attributes that the examples of events share. */
 const EVENT_EXAMPLE = {
   id: '019a9e41-9c18-7e33-8a6d-0f9b2c5d8e71',
   time: '2026-05-12T09:00:37.016Z',

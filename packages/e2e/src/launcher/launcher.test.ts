@@ -165,6 +165,6 @@ it('says which server can not be used and why, without the password', async () =
   onTestFinished(() => void plain.close());
   await once(plain, 'listening');
   const { port } = plain.address() as AddressInfo;
-  const noTls = /which REDIS_URL names, can't be used: the server has no TLS on this port: use one that has(?!.*hidden)/;
+  const noTls = /which REDIS_URL names, can't be used: the server has no TLS on this port: use a port with TLS(?!.*hidden)/;
   await expect(checkRedis(`rediss://:hidden@127.0.0.1:${port}`)).rejects.toThrow(noTls);
 });

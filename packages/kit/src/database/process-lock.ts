@@ -10,7 +10,7 @@ const RETRY_MS = 250;
 /** PostgreSQL notices within 11 s that the machine of a process is lost. */
 const SESSION = { tcp_keepalives_idle: 5, tcp_keepalives_interval: 2, tcp_keepalives_count: 3, idle_session_timeout: 0 };
 
-/** Shows others that this process runs. */
+/** An advisory lock that exists while this process runs. */
 export interface ProcessLock {
   /** Key of the advisory lock, a bigint in decimal; null while this process does not hold it. */
   readonly id: string | null;
@@ -20,8 +20,8 @@ export interface ProcessLock {
 
 /**
  * An advisory lock that this process holds on a separate connection. PostgreSQL frees it with the
- * connection, so a row that names the lock shows whether its process has ended. A lost connection is
- * opened again; until then the process counts as ended.
+ * connection, so a row that names the lock shows whether its process has ended. A lost connection
+ * is opened again; until then the process counts as ended.
  */
 export function createProcessLock(url: string, logger: Logger): ProcessLock {
   const key = randomBytes(8).readBigInt64BE().toString();
@@ -70,5 +70,8 @@ export function createProcessLock(url: string, logger: Logger): ProcessLock {
   };
 }
 
-/** True if the process that held the lock has ended; false for null. */
+/**
+ * True if the process that held the lock has ended; false for null. Takes the lock in shared mode
+ * until the transaction ends, so that concurrent checks do not hide it from each other.
+ */
 export const hasEnded = (lock: RawBuilder<unknown>) => sql<boolean>`coalesce(pg_try_advisory_xact_lock_shared(${lock}), false)`;

@@ -3,7 +3,7 @@ import { connectInBackground, createFailFastRedis, createSubscriber, type Redis 
 
 /** A change of what an account sees. It has no values: who shows them reads them again. */
 export interface AccountChange {
-  /** The part of the action in the audit log before the dot, such as `application`, or {@link LIVE_CLIENTS}. */
+  /** Part of the audit log's action before the dot, as `application`, or {@link LIVE_CLIENTS}. */
   readonly kind: string;
   readonly applicationId?: string | undefined;
 }

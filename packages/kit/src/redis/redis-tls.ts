@@ -18,7 +18,7 @@ const TRUST = 'set NODE_EXTRA_CA_CERTS to its PEM file';
 export async function findTlsFault(url: string, setting: string, failure: unknown): Promise<string | undefined> {
   if (failure instanceof ReplyError) return undefined;
   const servers = namedServers(url);
-  const faults = await Promise.all(servers.map(({ hasTls, ...address }) => (hasTls ? findFault : findTls)(address, setting)));
+  const faults = await Promise.all(servers.map(({ hasTls, ...address }) => (hasTls ? explainFault : explainUnexpectedTls)(address, setting)));
   return faults.find((fault) => fault !== undefined) ?? explainTlsFailure(failure, setting, TRUST);
 }
 
@@ -31,16 +31,16 @@ interface Address {
  * The error of a Sentinel, or where Redis wants a client certificate, is that the connection
  * closed.
  */
-async function findFault(address: Address, setting: string): Promise<string | undefined> {
+async function explainFault(address: Address, setting: string): Promise<string | undefined> {
   if (isReply(await ping(connect(address)))) {
-    return `the server has no TLS on this port: use one that has, or start ${setting} with redis instead of rediss`;
+    return `the server has no TLS on this port: use a port with TLS, or write redis:// instead of rediss:// in ${setting}`;
   }
   return explainTlsFailure(await ping(connectTls(address)), setting, TRUST);
 }
 
-async function findTls(address: Address, setting: string): Promise<string | undefined> {
+async function explainUnexpectedTls(address: Address, setting: string): Promise<string | undefined> {
   if (!isReply(await ping(connectTls({ ...address, rejectUnauthorized: false })))) return undefined;
-  return `the server has TLS on this port: start ${setting} with rediss instead of redis`;
+  return `the server has TLS on this port: write rediss:// instead of redis:// in ${setting}`;
 }
 
 const isReply = (reply: unknown) => /^[+-]/.test(`${reply}`);

@@ -18,8 +18,8 @@ export interface TestAuthority {
   /** Its own certificate, in PEM. */
   readonly ca: string;
   /**
-   * A certificate and its key. It is for `localhost` and 127.0.0.1, valid for an hour both ways, for
-   * servers and clients, unless set; purposes are object identifiers.
+   * A certificate and its key. It is for `localhost` and 127.0.0.1, valid for an hour both ways,
+   * for servers and clients, unless set; purposes are object identifiers.
    */
   issue(options?: {
     hosts?: readonly string[];

@@ -47,7 +47,7 @@ export async function insertAvatar(
   return rows[0]?.recent ?? 0;
 }
 
-/** Ends the upload of a call whose process has ended; false where there is none. */
+/** Ends the upload of a call whose process has ended; false if the call has no such upload. */
 export async function endOrphan(db: Db, call: CallIdentity): Promise<boolean> {
   const { numAffectedRows = 0n } = await sql`
     update avatar set state = 'abandoned', due_at = ${afterMs(ENDED_MS)}
@@ -108,7 +108,7 @@ export async function lockAvatars(tx: Db, accountId: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${accountId}::text, 1))`.execute(tx);
 }
 
-/** End of a stored avatar. `replaced` is for one that identity has a later one of. */
+/** End of a stored avatar. `replaced`: identity has a later avatar. */
 export interface Ending {
   readonly state: 'recorded' | 'replaced' | 'refused';
   readonly refusal?: string;
@@ -116,9 +116,9 @@ export interface Ending {
 
 /**
  * Records a stored avatar as the account's instead of earlier ones, or ends it; a removal ends with
- * the avatars before it. It needs no check for a later one: that one's recording ended this one, or
- * identity already had it. A statement before this one takes the account's lock. Returns the keys of
- * objects whose deletion is scheduled.
+ * the avatars before it. A later avatar needs no check: its recording ended this one, or identity
+ * already had it. A statement before this one takes the account's lock. Returns the keys of objects
+ * whose deletion is scheduled.
  */
 export async function endStored(tx: Db, avatar: Avatar, { state, refusal }: Ending): Promise<string[]> {
   const { id, account_id: accountId, created_at: createdAt } = avatar;

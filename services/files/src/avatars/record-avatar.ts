@@ -36,8 +36,8 @@ export async function recordAvatar(ctx: AvatarContext, avatar: Avatar): Promise<
 }
 
 /**
- * Ends the avatars that no worker made in time, records those that are stored or removed, and deletes
- * the rows of those that ended. A later sweep retries failures.
+ * Ends the avatars that no worker made in time, records those that are stored or removed, and
+ * deletes the rows of those that ended. A later sweep retries failures.
  */
 export async function sweepAvatars(ctx: AvatarContext, claimMs: number, signal: AbortSignal): Promise<void> {
   for (let done = BATCH; done === BATCH && !signal.aborted; ) {

@@ -11,7 +11,7 @@ const PER_ACCOUNT: Limit = { name: 'change-streams-per-account', max: 16, window
 /** Changes of this time are sent together, each once. */
 const COLLECT_MS = 100;
 const COLLECTED_MAX = 100;
-/** Applications of which a number of live clients is sent at a time; more are one change without an id. */
+/** Changes that wait, beyond which those of live clients become one without an id. */
 const LIVE_CLIENTS_MAX = 10;
 /** Below the time after which a silent connection is closed. */
 const HEARTBEAT_MS = 15_000;

@@ -15,9 +15,9 @@ type Snapshot = ReadonlyMap<string, { readonly accountId: string; readonly clien
 const NONE: Snapshot = new Map();
 
 /**
- * Returns a sweep that counts the live clients of each sample and corrects it where they change
- * after that. It announces the changes, and reports to apps what is more than before on the same
- * day. Without Redis, each node counts for itself.
+ * Returns a sweep that counts the live clients of each sample, and corrects the sample when clients
+ * come or go. It announces the changes, and reports each new maximum of the day to apps. Without
+ * Redis, each node counts for itself.
  */
 export function createClientCount(options: {
   readonly hubs: { all(): Iterable<Hub> };

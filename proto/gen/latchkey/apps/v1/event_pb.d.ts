@@ -184,14 +184,14 @@ export declare const RuntimeKeyRotatedSchema: GenMessage<RuntimeKeyRotated>;
  */
 export declare type TextRule = Message<"latchkey.apps.v1.TextRule"> & {
   /**
-   * The only value. Empty means that there are others.
+   * The only value. Empty means any text of these lengths.
    *
    * @generated from field: string const = 1;
    */
   const: string;
 
   /**
-   * Shortest value, in Unicode code points.
+   * Shortest value, in Unicode code points. Zero if absent.
    *
    * @generated from field: int32 min_length = 2;
    */
@@ -205,7 +205,7 @@ export declare type TextRule = Message<"latchkey.apps.v1.TextRule"> & {
   maxLength: number;
 
   /**
-   * A value. Required without `const`.
+   * Example of a value. Required without `const`.
    *
    * @generated from field: string example = 4;
    */

@@ -332,8 +332,8 @@ export declare const EndUploadResponseSchema: GenMessage<EndUploadResponse>;
 /**
  * AppendUploadResponse is the response to the body of a chunk, once its bytes are durable; to that
  * of the last one, once the file has its row. Errors have the form of a failed unary Connect call.
- * Bytes that were stored before an error stay, save for `upload_checksum_mismatch`; those of a chunk
- * with a checksum stay if all of them came.
+ * Bytes that were stored before an error stay, save for `upload_checksum_mismatch`; a chunk with a
+ * checksum is stored whole or not at all.
  *
  * @generated from message latchkey.files.v1.AppendUploadResponse
  */

@@ -32,7 +32,7 @@ export interface ResumableUpload {
   readonly createdAt: Date;
   readonly expiresAt: Date;
   readonly isExpired: boolean;
-  /** Of the last chunk that claimed it, if that has an idempotency key. */
+  /** Call of the last chunk that claimed the upload; null without an idempotency key. */
   readonly callId: Buffer | null;
 }
 

@@ -40,9 +40,9 @@ interface StoredUpload {
 
 /**
  * Makes the file's row, or gives the replaced file its new content, if everything that was checked
- * before the bytes came still holds (specification 4.2). The lock of the usage serialises the
- * commits of an account. A restart of the apps service is waited for. `isOwn` is false for the result
- * of another upload with the idempotency key, which leaves this one as it was.
+ * before the bytes came still holds. The lock of the usage serialises the commits of an account. A
+ * restart of the apps service is waited for. `isOwn` is false for the result of another upload with
+ * the idempotency key, which leaves this one as it was.
  */
 export async function commitUpload(
   ctx: FilesContext,

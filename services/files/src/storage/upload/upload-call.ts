@@ -59,7 +59,7 @@ interface Lease {
   readonly deadlineMs: number;
   /** False where the lease is lost. */
   renew(): Promise<boolean>;
-  /** The reason with which the signal aborts then. */
+  /** Reason of the abort once the lease is lost. */
   explainLoss(): Promise<DomainError>;
   onDeadline(abort: (reason: DomainError) => void): void;
 }

@@ -39,7 +39,7 @@ export async function insertIntent(
   return result.numInsertedOrUpdatedRows === 1n;
 }
 
-/** Time for the bytes of an upload to follow its ticket, if it is repeated with its idempotency key. */
+/** Time for the bytes of an upload to follow its ticket before a repetition takes over. */
 const ISSUED_MS = 1_000;
 
 /**
