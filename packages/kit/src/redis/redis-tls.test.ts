@@ -35,7 +35,8 @@ const rejects = (url: string, reason: RegExp) =>
 const NOT_TRUSTED =
   /^REDIS_URL, at 127\.0\.0\.1:\d+, can't be used: the server's certificate is not trusted \(.*\): for a private authority, set NODE_EXTRA_CA_CERTS to its PEM file$/;
 const OTHER_NAME = /the server's certificate is for another name \(.*\): use a host in REDIS_URL that it is for$/;
-const NO_TLS = /the server has no TLS on this port: use a port with TLS, or write redis:\/\/ instead of rediss:\/\/ in REDIS_URL$/;
+const NO_TLS =
+  /the server has no TLS on this port: use a port with TLS, or write redis:\/\/ instead of rediss:\/\/ in REDIS_URL$/;
 
 it('TLS to Redis, and to Sentinel and its primary, with an authority of NODE_EXTRA_CA_CERTS', async () => {
   const primary = await startTlsRedis(authority);

@@ -18,7 +18,9 @@ const TRUST = 'set NODE_EXTRA_CA_CERTS to its PEM file';
 export async function findTlsFault(url: string, setting: string, failure: unknown): Promise<string | undefined> {
   if (failure instanceof ReplyError) return undefined;
   const servers = namedServers(url);
-  const faults = await Promise.all(servers.map(({ hasTls, ...address }) => (hasTls ? explainFault : explainUnexpectedTls)(address, setting)));
+  const faults = await Promise.all(
+    servers.map(({ hasTls, ...address }) => (hasTls ? explainFault : explainUnexpectedTls)(address, setting)),
+  );
   return faults.find((fault) => fault !== undefined) ?? explainTlsFailure(failure, setting, TRUST);
 }
 
