@@ -5,7 +5,7 @@ import { startTcpProxy, type TcpProxy } from '@latchkey/testkit/network/tcp-prox
 import { startOwnCluster } from '@latchkey/testkit/redis/own-cluster';
 import { testRedis } from '@latchkey/testkit/redis/redis';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { BATCH_WAIT_MS, type Count, RateLimiter } from './rate-limiter.ts';
+import { type Count, RateLimiter } from './rate-limiter.ts';
 import type { Limit } from './rate-limits.ts';
 
 const LIMIT: Limit = { name: 'ip', max: 3, windowMs: 60_000 };
@@ -227,44 +227,6 @@ describe.each([
     // Each would take a quarter of a second. The machine may delay one of them.
     const [, typical] = times.slice(1).toSorted((a, b) => a - b);
     expect(typical).toBeLessThan(100);
-  });
-});
-
-describe('requests share a command', () => {
-  function countCommands() {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    onTestFinished(() => void vi.useRealTimers());
-    const sizes: number[] = [];
-    const latchkeyHitAndRecall = async (keys: number) => {
-      sizes.push(keys / 3);
-      return Array<number>((keys / 3) * 4).fill(1);
-    };
-    const limiter = new RateLimiter({ defineCommand: () => undefined, latchkeyHitAndRecall } as unknown as Redis, silent);
-    const turn = async (requests: number) => {
-      for (let i = 0; i < requests; i += 1) void limiter.hitBoth(ofIp(), ofPrincipal());
-      for (let i = 0; i < 2; i += 1) await new Promise((resolve) => setImmediate(resolve));
-    };
-    return { sizes, turn };
-  }
-
-  it('of their turn alone at rest', async () => {
-    const { sizes, turn } = countCommands();
-    for (let i = 0; i < 3; i += 1) await turn(1);
-    expect(sizes).toEqual([1, 1, 1]);
-  });
-
-  it('that is as large as the one before, or sent after the longest wait', async () => {
-    const { sizes, turn } = countCommands();
-    for (const requests of [3, 1, 2, 2]) await turn(requests);
-    expect(sizes).toEqual([3, 3]);
-    vi.advanceTimersByTime(BATCH_WAIT_MS);
-    expect(sizes).toEqual([3, 3, 2]);
-    // The usual size falls by one with each, until requests are alone again.
-    await turn(1);
-    expect(sizes).toHaveLength(3);
-    vi.advanceTimersByTime(BATCH_WAIT_MS);
-    await turn(1);
-    expect(sizes).toEqual([3, 3, 2, 1, 1]);
   });
 });
 

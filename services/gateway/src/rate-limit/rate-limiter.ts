@@ -62,25 +62,17 @@ return count > 0 and redis.call('DECR', KEYS[1]) or 0`;
 /** Requests in one command at most, so that none blocks Redis for long. */
 const BATCH_MAX = 64;
 
-/** Longest wait of a request for as many others as lately shared a command, in milliseconds. */
-export const BATCH_WAIT_MS = 5;
-
 interface ScriptedRedis extends Redis {
   latchkeyHit(key: string, windowMs: number): Promise<[number, number]>;
   latchkeyHitAndRecall(keys: number, ...args: Array<string | number>): Promise<number[]>;
   latchkeyRefund(key: string): Promise<number>;
 }
 
-/**
- * Requests that share a command: those of one turn of the event loop, and while requests come often
- * those of a few milliseconds. They go on together, so their calls and statements are shared too.
- */
+/** Requests of one turn of the event loop share a command, which costs most of a request. */
 interface Batch {
   readonly keys: string[];
   readonly args: Array<string | number>;
   size: number;
-  /** Set once it waits for more requests than those of its turn. */
-  timer?: NodeJS.Timeout;
   readonly results: PromiseWithResolvers<number[] | undefined>;
 }
 
@@ -90,8 +82,6 @@ export class RateLimiter {
   readonly #local = new LocalCounters();
   readonly #logger: Logger;
   #batch: Batch | undefined;
-  /** Size of recent batches, which falls by one with each smaller batch. */
-  #usualSize = 1;
   #pausedUntil = 0;
 
   constructor(redis: Redis, logger: Logger) {
@@ -137,7 +127,6 @@ export class RateLimiter {
     const start = batch.size * RESULTS_OF_REQUEST;
     batch.size += 1;
     if (batch.size === BATCH_MAX) this.#send(batch);
-    else if (batch.timer && batch.size === this.#usualSize) setImmediate(() => this.#send(batch));
     const results = await batch.results.promise;
     if (!results) return undefined;
     const [count = 0, resetMs = 0, counted = -1, countedResetMs = 0] = results.slice(start, start + RESULTS_OF_REQUEST);
@@ -164,20 +153,15 @@ export class RateLimiter {
 
   #openBatch(): Batch {
     if (this.#batch) return this.#batch;
-    const batch: Batch = { keys: [], args: [], size: 0, results: Promise.withResolvers<number[] | undefined>() };
+    const batch = { keys: [], args: [], size: 0, results: Promise.withResolvers<number[] | undefined>() };
     this.#batch = batch;
-    setImmediate(() => {
-      if (batch.size >= this.#usualSize) this.#send(batch);
-      else batch.timer = setTimeout(() => this.#send(batch), BATCH_WAIT_MS);
-    });
+    setImmediate(() => this.#send(batch));
     return batch;
   }
 
   #send(batch: Batch): void {
     if (this.#batch !== batch) return;
     this.#batch = undefined;
-    clearTimeout(batch.timer);
-    this.#usualSize = Math.max(batch.size, this.#usualSize - 1);
     const { keys, args, results } = batch;
     results.resolve(this.#ask((redis) => redis.latchkeyHitAndRecall(keys.length, ...keys, ...args)));
   }
