@@ -33,6 +33,11 @@ export interface OpenOptions {
 let launched: Promise<BrowserContext> | undefined;
 
 /** The browser of all files of a worker, which ends with its process: a start costs seconds. */
+export function openBrowser(): Promise<BrowserContext> {
+  launched ??= launch();
+  return launched;
+}
+
 async function launch(): Promise<BrowserContext> {
   const browser = await chromium.launch({ executablePath: chromiumPath ?? '', args: BROWSER_ARGS });
   return browser.newContext({ baseURL: inject('latchkeyInstance').baseUrl, viewport: DESK, reducedMotion: 'reduce' });
@@ -45,8 +50,7 @@ async function launch(): Promise<BrowserContext> {
 export function useBrowser() {
   let context: BrowserContext;
   beforeAll(async () => {
-    launched ??= launch();
-    context = await launched;
+    context = await openBrowser();
   });
 
   /**

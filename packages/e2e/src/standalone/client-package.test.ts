@@ -8,11 +8,12 @@ import { Latchkey } from '@latchkey/client';
 import { ROOT } from '@latchkey/launcher/program';
 import { eventually } from '@latchkey/testkit/eventually';
 import { IN_TEST_ALL } from '@latchkey/testkit/vitest/test-all';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { rolldown } from 'rolldown';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { openBrowser } from '../client/browser.ts';
 import { createApplication, createKey, type Owner, signUp, unique } from '../client/caller.ts';
-import { chromiumPath, IN_CHROMIUM } from '../client/chromium.ts';
+import { IN_CHROMIUM } from '../client/chromium.ts';
 import { readSocketKey, setSetting } from '../client/live.ts';
 import { installPackedClient } from '../client/packed-client.ts';
 import { type PageServer, startPageServer } from '../fakes/page-server.ts';
@@ -91,7 +92,6 @@ describe('the packed client, in an empty project,', () => {
 });
 
 describe('the packed client, in a browser,', IN_CHROMIUM, () => {
-  let browser: Browser;
   let page: Page;
   let server: PageServer;
   let applicationId: string;
@@ -99,15 +99,11 @@ describe('the packed client, in a browser,', IN_CHROMIUM, () => {
     const example = 'live-events.browser.html';
     await copyFile(join(ROOT, 'examples', example), join(project, example));
     server = await startPageServer(project, baseUrl);
-    browser = await chromium.launch({ executablePath: chromiumPath ?? '', args: ['--no-sandbox'] });
   });
-  afterAll(async () => {
-    await browser?.close();
-    await server.stop();
-  });
+  afterAll(() => server.stop());
   beforeEach(async () => {
     applicationId = await createApplication(owner.session);
-    page = await browser.newPage();
+    page = await (await openBrowser()).newPage();
     await page.goto(`${server.url}/live-events.browser.html`);
     await page.getByLabel('URL').fill(realtimeUrl);
   });
