@@ -35,6 +35,7 @@ avatar-worker:
   settings: { AVATAR_WORKER: apart }
   objects: true
 realtime:
+  options: [--max-semi-space-size=8]
   calls: [apps]
   port: 8081
   ports: { realtime: 8081, http: 8085, grpc: 9085 }

@@ -32,6 +32,9 @@ const PASSED_ON: Partial<Record<Service, RegExp>> = {
   identity: /^(OIDC_.+_CLIENT_SECRET|SMTP_URL)$/,
 };
 
+/** Options of Node.js, the same as in docker-compose.yml and the chart. */
+const NODE_OPTIONS: Partial<Record<Service, readonly string[]>> = { realtime: ['--max-semi-space-size=8'] };
+
 /** Starts each service as a process. They call one another on 127.0.0.1. */
 export async function startDeployed(launch: Launch, servers: Servers): Promise<RunningShape> {
   const { address, realtimeAddress, reporter, stops, signal } = launch;
@@ -76,7 +79,7 @@ function superviseService(launch: Launch, service: Service, env: NodeJS.ProcessE
     start: () =>
       startProgram({
         name,
-        args: [`services/${service}/src/main.ts`],
+        args: [...(NODE_OPTIONS[service] ?? []), `services/${service}/src/main.ts`],
         env,
         readyUrl: `${url}/readyz`,
         stopTimeoutMs: service === 'realtime' ? launch.realtimeStopTimeoutMs : launch.stopTimeoutMs,

@@ -69,12 +69,13 @@ it.each([
   );
 });
 
-it('has the first page load at most 75 kB of scripts and styles', async () => {
+it('has the first page load at most 75 kB of scripts and styles, in 10 files', async () => {
   const port = await start();
   const { body } = await get(port, '/');
   const paths = [...body.matchAll(/(?:src|href)="(\/assets\/[^"]+[.](?:js|css))"/g)].map(([, path = '']) => path);
   const files = await Promise.all(paths.map((path) => get(port, path, { 'accept-encoding': 'br' }, 'HEAD')));
   const bytes = files.reduce((sum, { headers }) => sum + Number(headers['content-length']), 0);
+  expect(paths.length).toBeLessThanOrEqual(10);
   expect(bytes).toBeGreaterThan(30_000);
   expect(bytes).toBeLessThan(75_000);
 });
