@@ -42,7 +42,7 @@ interface IdempotentCall extends CallIdentity {
   readonly onReplay: () => void;
   /** Only the first transaction of a call is kept. */
   isTaken: boolean;
-  /** True where no earlier result was found when the call began: its transaction skips the query. */
+  /** True where no earlier result was found as the call began: its transaction skips the query. */
   isLookedUp: boolean;
 }
 
@@ -149,7 +149,7 @@ export async function findKept<T>(tx: QueryExecutorProvider, call: IdempotentCal
 }
 
 /**
- * The result of an earlier call with the key of this one; undefined if there is none, or no key.
+ * The result of an earlier call with the key of this one; undefined without a key or a result.
  *
  * @throws as {@link findKept}
  */

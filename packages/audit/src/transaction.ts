@@ -26,9 +26,10 @@ const SETTLE_INTERVAL_MS = 100;
 /**
  * Runs a transaction whose effect a client waits for. Where the acknowledgement of the commit is
  * lost, the transaction's entry in the audit log, or its kept result, shows whether it was
- * committed: the tables are of the same schema. A transaction without either is taken as failed. In
- * a call with an idempotency key, the result is kept, or that of an earlier call returned; `run` may
- * be called a second time then, so that it must have no effect outside of `tx`.
+ * committed: the tables are of the same schema. A transaction without either is taken as failed.
+ *
+ * In a call with an idempotency key, the result is kept, or that of an earlier call returned. `run`
+ * may be called a second time then: it must have no effect outside of `tx`.
  *
  * @throws what `run` throws; the database's error if nothing was committed; `outcome_unknown` if
  *   the database cannot say so in time

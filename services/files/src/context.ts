@@ -51,7 +51,7 @@ export interface FilesContext extends StorageContext {
   /** Counts uploads and downloads, by application. */
   readonly usage: ReturnType<typeof createUsageCounts>;
   readonly inspections: CallQueue;
-  /** Named in the rows of running uploads: a repeated request sees by it that this process ended. */
+  /** Named in the rows of running uploads: repeated requests see by it that this process ended. */
   readonly processLock: ProcessLock;
   readonly downloadUrls: DownloadUrls;
   /** Seals kept results of calls with an idempotency key. */

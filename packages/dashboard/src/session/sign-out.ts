@@ -6,8 +6,8 @@ import { beginLeaving } from './session-end.ts';
 import { tellOtherTabs } from './tabs.ts';
 
 /**
- * Loads the sign-in page anew: nothing of the account stays in memory. Until then the page keeps its
- * data, without which it would suspend.
+ * Loads the sign-in page anew: nothing of the account stays in memory. Until then the page keeps
+ * its data, without which it would suspend.
  */
 export function useLeave(): () => void {
   const router = useRouter();

@@ -45,8 +45,8 @@ export function createAppendUpload(ctx: FilesContext): AppendUpload {
 
 /**
  * Appends a chunk to an upload at its offset. Bytes that arrive before the body fails are stored; a
- * chunk with a checksum is stored whole or not at all. With the last byte the file is committed; an empty chunk repeats a commit that failed. Throws the errors of
- * `AppendUploadResponse`.
+ * chunk with a checksum is stored whole or not at all. With the last byte the file is committed; an
+ * empty chunk repeats a commit that failed. Throws the errors of `AppendUploadResponse`.
  */
 async function append(ctx: FilesContext, chunk: Chunk): Promise<rows.ResumableUpload> {
   const { byteOffset, byteSize = 0, requestId } = chunk;
@@ -127,8 +127,8 @@ function keepClaim({ db, limits, logger }: FilesContext, upload: rows.ClaimedUpl
 }
 
 /**
- * Stores a body piece by piece. Each is recorded once it is durable; an atomic body is recorded once,
- * with the result of its call.
+ * Stores a body piece by piece. Each is recorded once it is durable; an atomic body is recorded
+ * once, with the result of its call.
  */
 async function store(
   ctx: FilesContext,
