@@ -23,7 +23,7 @@ export function findServiceProcesses(launcherPid: number): Array<[name: string, 
     .map(Number)
     .filter((pid) => pid > 0)
     .flatMap((pid): Array<[string, number]> => {
-      const name = /services\/(\w+)\/src\/main\.ts/.exec(readCommandLine(pid)[1] ?? '')?.[1];
+      const name = /services\/(\w+)\/src\/main\.ts/.exec(readCommandLine(pid).join(' '))?.[1];
       return name && parentOf(pid) === launcherPid ? [[name, pid]] : [];
     });
 }

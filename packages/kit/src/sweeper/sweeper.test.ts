@@ -72,7 +72,7 @@ it('reports how long a sweep that fails is overdue, also where another of its na
   });
   expect(lags[1]).toBeLessThan(lags[0] ?? 0);
   await Promise.all([sweeper.stop(), other.stop()]);
-  expect(await metrics.render()).not.toContain('latchkey_sweep_lag_seconds{');
+  expect(await metrics.render()).not.toContain('latchkey_sweep_lag_seconds{sweep="test_');
 });
 
 it('sweeps when woken, once more for any number of calls during a sweep', async () => {

@@ -15,12 +15,15 @@ export async function startOwnSentinel() {
     await server.ask(async (redis) => {
       await redis.config('SET', 'requirepass', password);
       await redis.config('SET', 'masterauth', password);
+      // A primary waits 5 s for other replicas by default.
+      await redis.config('SET', 'repl-diskless-sync-delay', '0');
     });
   const replicaUrl = Object.assign(new URL(replica.url), { password }).href;
   const onReplica = new Redis(replicaUrl);
   onTestFinished(() => onReplica.disconnect());
   await onReplica.replicaof(hostname, port);
-  await eventually(async () => expect(await onReplica.info('replication')).toContain('master_link_status:up'));
+  const isLinked = async () => expect(await onReplica.info('replication')).toContain('master_link_status:up');
+  await eventually(isLinked, { timeoutMs: 15_000 });
   const sentinelPort = await findFreePort();
   const config = `port ${sentinelPort}
 bind 127.0.0.1

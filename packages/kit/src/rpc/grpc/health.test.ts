@@ -65,8 +65,8 @@ describe('reflection', () => {
   const file = 'latchkey/apps/v1/application.proto';
 
   it('lists every service, and each file with its imports', async () => {
-    const imports = ['google/protobuf/timestamp.proto', 'latchkey/apps/v1/event.proto', 'latchkey/rpc/v1/error.proto'];
-    const files = [file, ...imports, 'google/protobuf/descriptor.proto'];
+    const imports = ['google/protobuf/timestamp.proto', 'latchkey/apps/v1/event.proto'];
+    const files = [file, ...imports, 'google/protobuf/descriptor.proto', 'latchkey/rpc/v1/error.proto'];
     const services = [APPS, 'grpc.health.v1.Health', 'grpc.reflection.v1.ServerReflection'];
     const requests = [
       ['listServices', ''],
