@@ -2,10 +2,14 @@ import './styles/base.css';
 import { CSPProvider } from '@base-ui/react/csp-provider';
 import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
+import { options } from 'preact';
 import { createRoot } from 'react-dom/client';
 import { queryClient } from './api/query-client.ts';
 import { router } from './routing/router.ts';
 import { applyTheme } from './shell/theme.ts';
+
+// Effects run before the next key of a person, as those of React: some move the focus.
+options.requestAnimationFrame = queueMicrotask;
 
 applyTheme();
 
