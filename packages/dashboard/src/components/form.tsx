@@ -23,7 +23,7 @@ interface FormProps extends Pick<ComponentProps<'form'>, 'onInput' | 'children'>
   /** Text of the button that submits. */
   readonly action: ReactNode;
   readonly pending: boolean;
-  /** What differs from a primary button. */
+  /** Differences from a primary button. */
   readonly button?: Partial<ComponentProps<typeof Button>>;
   /** Buttons before the one that submits. */
   readonly others?: ReactNode;

@@ -8,7 +8,7 @@ export function Rows({ as: Element = 'div', children }: { readonly as?: 'div' | 
 
 interface RowProps {
   readonly as?: 'div' | 'li';
-  /** Of the name; the hint has it with `-hint`. */
+  /** Id of the name. That of the hint ends in `-hint`. */
   readonly id?: string;
   readonly name: ReactNode;
   readonly title?: string | undefined;
