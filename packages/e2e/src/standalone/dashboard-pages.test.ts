@@ -219,6 +219,7 @@ describe('further pages of the dashboard', IN_CHROMIUM, () => {
     await button(page, 'Keep both of guide.pdf').click();
     await page.getByText('2 uploaded').waitFor();
     const after = await listFiles(owner.session, applicationId);
+    // A file that is replaced in its first second has a time of the next one, for Last-Modified.
     expect(after.find(({ id }) => id === stored[0]?.id)).toMatchObject({ displayName: 'cut.bin', byteSize: 5 });
     expect(after.map(({ displayName }) => displayName)).toContain('guide-2.pdf');
     expect(after).toHaveLength(stored.length + 1);
