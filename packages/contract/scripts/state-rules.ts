@@ -2,8 +2,10 @@
 // Sentences are found by their words. Part of npm run generate.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { FILE_NAME_LENGTH_MAX } from '../src/file-name.ts';
+import { KEY_OVERLAP_SECONDS_MAX } from '../src/key-rotation.ts';
 import * as lengths from '../src/lengths.ts';
 import * as limits from '../src/limits.ts';
+import { UNFINISHED_UPLOADS_MAX, UPLOAD_LIFETIME_HOURS } from '../src/resumable-upload.ts';
 import { AUDIENCE_LENGTH_MAX, TRUSTED_ISSUERS_MAX } from '../src/trusted-issuer.ts';
 
 type Rule = number | { readonly min: number; readonly max: number };
@@ -12,7 +14,7 @@ const { APPLICATION_NAME, EMAIL_LENGTH_MAX, KEY_NAME, LICENSE_LEVEL, PASSWORD, U
 const { API_KEYS_PAGE_SIZE, AUDIT_PAGE_SIZE, DOWNLOAD_URL_LIFETIME_S, FILES_PAGE_SIZE, JSON_BODY_KIB_MAX } = limits;
 const FILE_NAME = { min: 1, max: FILE_NAME_LENGTH_MAX };
 const LEVELS = { min: 1, max: lengths.LICENSE_LEVELS_MAX };
-const OVERLAP = { min: 0, max: limits.KEY_OVERLAP_SECONDS_MAX };
+const OVERLAP = { min: 0, max: KEY_OVERLAP_SECONDS_MAX };
 /** Services may ask for less than clients. */
 const LIFETIME = { min: 1, max: DOWNLOAD_URL_LIFETIME_S.max };
 const AVATAR_MIB = limits.AVATAR_BYTES_MAX / 1024 / 1024;
@@ -63,8 +65,12 @@ const STATEMENTS: ReadonlyArray<readonly [paths: string, sentence: string, ...ru
   ['docs/rest.md docs/avatars.md', 'WebP, up to # MiB', AVATAR_MIB],
   ['docs/files.md', '`lifetimeSeconds`: #, # unless set', DOWNLOAD_URL_LIFETIME_S, DOWNLOAD_URL_LIFETIME_S.default],
   ['docs/files.md', '# characters: groups of ASCII', FILE_NAME],
-  ['docs/files.md', 'unfinished uploads of the account, at most #', limits.UNFINISHED_UPLOADS_MAX],
-  ['docs/files.md', '`Upload-Length`, # unfinished uploads', limits.UNFINISHED_UPLOADS_MAX],
+  ['files/v1/upload', 'expires # hours after its last chunk', UPLOAD_LIFETIME_HOURS],
+  ['files/v1/upload', 'It remembers finished ones for # hours', UPLOAD_LIFETIME_HOURS],
+  ['docs/files.md', 'It expires # hours after', UPLOAD_LIFETIME_HOURS],
+  ['docs/files.md', 'For # hours, `HEAD`', UPLOAD_LIFETIME_HOURS],
+  ['docs/files.md', 'unfinished uploads of the account, at most #', UNFINISHED_UPLOADS_MAX],
+  ['docs/files.md', '`Upload-Length`, # unfinished uploads', UNFINISHED_UPLOADS_MAX],
   ['docs/audit-log.md', 'entries per page, #; default #', { min: 1, max: AUDIT_PAGE_SIZE.max }, AUDIT_PAGE_SIZE.default],
   ['docs/operators.md', 'passwords of # characters', PASSWORD],
   ['docs/specification.md', 'JSON bodies have at most # KiB', JSON_BODY_KIB_MAX],

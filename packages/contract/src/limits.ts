@@ -4,13 +4,6 @@ export const FILES_PAGE_SIZE = 10;
 /** Rows on a page of the applications. */
 export const APPLICATIONS_PAGE_SIZE = 50;
 
-/** Orders of a list, each also with `-` for descending. */
-export const withDescending = <Name extends string>(names: readonly Name[]) =>
-  names.flatMap((name) => [name, `-${name}` as const]);
-
-/** Orders of a page of the applications. */
-export const APPLICATION_SORTS = ['name', 'status', 'version', 'files', 'storage', 'updatedAt'] as const;
-
 /** Keys on a page. Each may name 1,000 applications, and 20 fit in a message of 1 MiB. */
 export const API_KEYS_PAGE_SIZE = 20;
 
@@ -25,15 +18,6 @@ export const JSON_BODY_KIB_MAX = 64;
 
 /** Lifetime of download URLs, in seconds. Services may ask for less than `min`. */
 export const DOWNLOAD_URL_LIFETIME_S = { min: 30, max: 3_600, default: 300 } as const;
-
-/** Longest overlap of a rotated key and its successor, in seconds. */
-export const KEY_OVERLAP_SECONDS_MAX = 604_800;
-
-/** Most unfinished resumable uploads of an account. */
-export const UNFINISHED_UPLOADS_MAX = 4;
-
-/** Longest `Upload-Metadata`, in characters. */
-export const UPLOAD_METADATA_LENGTH_MAX = 4_096;
 
 /** Largest avatar, in bytes. */
 export const AVATAR_BYTES_MAX = 3 * 1024 * 1024;

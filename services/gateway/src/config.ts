@@ -12,9 +12,7 @@ import {
 import { redisSettings } from '@latchkey/kit/redis/redis-url';
 import { serviceTlsSettings, serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';
 import { z } from 'zod';
-
-const LIMIT_MAX = 1_000_000_000;
-const limit = (fallback: number) => integerSetting(1, LIMIT_MAX).default(fallback);
+import { rateLimitSettings } from './rate-limit/rate-limits.ts';
 
 /** Settings of the gateway in either shape. */
 const serviceSettings = z.object({
@@ -35,13 +33,7 @@ const serviceSettings = z.object({
   CONNECTIONS_PER_IP: integerSetting(1, 1_000_000).default(1_000),
   /** Time in which an ordered stop accepts connections, so that balancers and clients can leave. */
   DRAIN_SECONDS: integerSetting(0, 600).default(0),
-  RATE_LIMIT_IP_PER_MINUTE: limit(600),
-  RATE_LIMIT_PRINCIPAL_PER_MINUTE: limit(300),
-  AUTH_ATTEMPTS_PER_MINUTE: limit(10),
-  SIGN_IN_FAILURES_PER_15_MINUTES: limit(10),
-  API_KEYS_CREATED_PER_HOUR: limit(10),
-  UPLOAD_ATTEMPTS_PER_MINUTE: limit(10),
-  UPDATE_FEEDS_PER_MINUTE: limit(120),
+  ...rateLimitSettings,
   /** Longest time of an upload at the files service. */
   UPLOAD_DEADLINE_SECONDS: integerSetting(1, 86_400).default(180),
   LOG_LEVEL: logLevelSetting.default('info'),

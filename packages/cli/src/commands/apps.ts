@@ -7,7 +7,7 @@ import {
   type TextName,
 } from '@latchkey/contract/application-settings';
 import { APPLICATION_NAME, describeLength } from '@latchkey/contract/lengths';
-import { APPLICATION_SORTS } from '@latchkey/contract/limits';
+import { APPLICATION_SORTS } from '@latchkey/contract/list-order';
 import { Command, Option } from 'commander';
 import type { Named } from '../lookup/find.ts';
 import { findApplication, resolveApplication } from '../lookup/resolve.ts';

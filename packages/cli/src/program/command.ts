@@ -1,4 +1,5 @@
-import { KEY_OVERLAP_SECONDS_MAX, USAGE_DAYS_MAX } from '@latchkey/contract/limits';
+import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/key-rotation';
+import { USAGE_DAYS_MAX } from '@latchkey/contract/limits';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { Context, type GlobalOptions } from './context.ts';
 import type { Io } from './io.ts';

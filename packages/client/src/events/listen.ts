@@ -1,6 +1,7 @@
 import { LatchkeyError } from '../errors.ts';
 import type { Closed, Connection } from './connection.ts';
 import type { ListenOptions, LiveEvent, WebSocketClass } from './events.ts';
+import { delayMsMax, GOOD_AFTER_MS } from './reconnect.ts';
 import { connectWebSocket, onOnline } from './web-socket.ts';
 import { connectWs, isWs } from './ws.ts';
 
@@ -24,17 +25,6 @@ const REJECTIONS = new Map([
   [405, `HTTP 405: this is not a WebSocket endpoint. ${WRONG_URL}`],
   [426, 'HTTP 426: the upgrade to a WebSocket did not arrive. Does a proxy in between pass it on?'],
 ]);
-/** After a connection of this length, the next delay is short again. */
-const GOOD_AFTER_MS = 10_000;
-const DELAY_MS = 1_000;
-const DELAY_MS_MAX = 30_000;
-/** Spread of the clients of a node that has died: one node can't open all sockets at once. */
-const FIRST_DELAY_MS = 10_000;
-/**
- * A rejected key may look like an unreachable service: after this many failures, it tries rarely.
- */
-const FAILURES_MANY = 10;
-const RARE_DELAY_MS_MAX = 300_000;
 
 /** Yields live events as `Latchkey.events` does, without a client of the REST interface. */
 export async function* listen(options: ListenOptions, clock: Clock = {}): AsyncGenerator<LiveEvent, void> {
@@ -72,10 +62,8 @@ export async function* listen(options: ListenOptions, clock: Clock = {}): AsyncG
     throwIfFinal(closed);
     const wasOpen = readyAt < Number.POSITIVE_INFINITY;
     if (now() - readyAt >= GOOD_AFTER_MS) failures = 0;
-    const limitMs = isWs(WebSocket) || failures < FAILURES_MANY ? DELAY_MS_MAX : RARE_DELAY_MS_MAX;
-    // Random, so that the clients of a stopped node do not all reconnect in the same moment.
-    const spreadMs = Math.max(wasOpen ? FIRST_DELAY_MS : 0, DELAY_MS * 2 ** failures);
-    const delayMs = (closed.retryAfterMs ?? 0) + Math.round(random() * Math.min(limitMs, spreadMs));
+    const knowsStatus = isWs(WebSocket);
+    const delayMs = (closed.retryAfterMs ?? 0) + Math.round(random() * delayMsMax({ failures, wasOpen, knowsStatus }));
     failures += 1;
     const { reason, code, status } = closed;
     onState({ state: 'waiting', delayMs, reason, code, status, failures });

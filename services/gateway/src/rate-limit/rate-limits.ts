@@ -1,11 +1,25 @@
+import { integerSetting } from '@latchkey/kit/config/settings';
 import { type DomainError, waitSeconds } from '@latchkey/kit/errors/errors';
 import { rateLimitPolicy, rateLimitState } from '@latchkey/kit/http/rate-limit-headers';
 import { Counter } from '@latchkey/kit/telemetry/metrics';
 import type { FastifyReply } from 'fastify';
-import type { GatewayConfig } from '../config.ts';
+import type { z } from 'zod';
 import { errors } from '../errors.ts';
 
 const MINUTE_MS = 60_000;
+const LIMIT_MAX = 1_000_000_000;
+const limit = (fallback: number) => integerSetting(1, LIMIT_MAX).default(fallback);
+
+/** Settings of the largest counts. */
+export const rateLimitSettings = {
+  RATE_LIMIT_IP_PER_MINUTE: limit(600),
+  RATE_LIMIT_PRINCIPAL_PER_MINUTE: limit(300),
+  AUTH_ATTEMPTS_PER_MINUTE: limit(10),
+  SIGN_IN_FAILURES_PER_15_MINUTES: limit(10),
+  API_KEYS_CREATED_PER_HOUR: limit(10),
+  UPLOAD_ATTEMPTS_PER_MINUTE: limit(10),
+  UPDATE_FEEDS_PER_MINUTE: limit(120),
+};
 
 /** Events allowed in a window that begins with the first of them. */
 export interface Limit {
@@ -25,7 +39,7 @@ export interface LimitState {
 export type RateLimits = ReturnType<typeof createRateLimits>;
 
 /** Apps counts the rotations of runtime keys itself (its `runtime-key/runtime-key.ts`). */
-export function createRateLimits(config: GatewayConfig) {
+export function createRateLimits(config: z.output<z.ZodObject<typeof rateLimitSettings>>) {
   const perMinute = (name: string, max: number): Limit => ({ name, max, windowMs: MINUTE_MS });
   const attempts = config.AUTH_ATTEMPTS_PER_MINUTE;
   const failures = config.SIGN_IN_FAILURES_PER_15_MINUTES;

@@ -1,6 +1,7 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { describeLength, KEY_APPLICATIONS_MAX, KEY_NAME, SEARCH_PARAMS_LENGTH_MAX } from '@latchkey/contract/lengths';
-import { API_KEYS_PAGE_SIZE, withDescending } from '@latchkey/contract/limits';
+import { API_KEYS_PAGE_SIZE } from '@latchkey/contract/limits';
+import { withDescending } from '@latchkey/contract/list-order';
 import { SCOPES } from '@latchkey/contract/scopes';
 import { type ApiKey, ApiKeyOrder, ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import type { FastifyReply } from 'fastify';

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import { UNFINISHED_UPLOADS_MAX, UPLOAD_METADATA_LENGTH_MAX } from '@latchkey/contract/limits';
+import { UNFINISHED_UPLOADS_MAX, UPLOAD_METADATA_LENGTH_MAX } from '@latchkey/contract/resumable-upload';
 import { fromConnectError } from '@latchkey/kit/errors/errors';
 import { ChunkedRequest } from '@latchkey/kit/http/chunked-request';
 import { AppendUploadResponseSchema, type Upload, UploadService } from '@latchkey/proto/latchkey/files/v1/upload_pb';

@@ -1,7 +1,8 @@
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import { FILE_NAME, FILE_NAME_LENGTH_MAX, FILE_NAME_RULE } from '@latchkey/contract/file-name';
+import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/key-rotation';
 import { describeLength, EMAIL_LENGTH_MAX, type Length, PASSWORD } from '@latchkey/contract/lengths';
-import { KEY_OVERLAP_SECONDS_MAX, USAGE_DAYS_MAX } from '@latchkey/contract/limits';
+import { USAGE_DAYS_MAX } from '@latchkey/contract/limits';
 import { formatCount, hasLength, isStorable, withoutInvisible } from '@latchkey/kit/validation/text';
 import { z } from 'zod';
 

@@ -1,4 +1,4 @@
-import { APPLICATION_SORTS, withDescending } from '@latchkey/contract/limits';
+import { APPLICATION_SORTS, withDescending } from '@latchkey/contract/list-order';
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { latchkey } from '../../api/client.ts';
 

@@ -1,5 +1,5 @@
 import { addCommitProof, runTransaction } from '@latchkey/audit/transaction';
-import { UNFINISHED_UPLOADS_MAX, UPLOAD_METADATA_LENGTH_MAX } from '@latchkey/contract/limits';
+import { UNFINISHED_UPLOADS_MAX, UPLOAD_METADATA_LENGTH_MAX } from '@latchkey/contract/resumable-upload';
 import { newId } from '@latchkey/kit/validation/id';
 import { hasLength } from '@latchkey/kit/validation/text';
 import type { FilesContext } from '../../context.ts';

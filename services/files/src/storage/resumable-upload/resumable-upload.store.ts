@@ -1,3 +1,4 @@
+import { UPLOAD_LIFETIME_HOURS } from '@latchkey/contract/resumable-upload';
 import { hasEnded } from '@latchkey/kit/database/process-lock';
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { FilesDatabase } from '../../db/schema.ts';
@@ -6,8 +7,7 @@ import type { Appended } from '../object-store/object-store.ts';
 
 type Db = Kysely<FilesDatabase>;
 
-/** Time until an upload expires after its last chunk, and that its end is remembered. */
-const LIFETIME_MS = 24 * 3_600_000;
+const LIFETIME_MS = UPLOAD_LIFETIME_HOURS * 3_600_000;
 
 /** Length of a claim, which its process renews. */
 export const CLAIM_MS = 3_000;

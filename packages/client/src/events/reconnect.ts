@@ -1,0 +1,28 @@
+/** After a connection of this length, the next delay is short again. */
+export const GOOD_AFTER_MS = 10_000;
+const DELAY_MS = 1_000;
+const DELAY_MS_MAX = 30_000;
+/** Spread of the clients of a node that has died: one node can't open all sockets at once. */
+const FIRST_DELAY_MS = 10_000;
+/**
+ * A rejected key may look like an unreachable service: after this many failures, it tries rarely.
+ */
+const FAILURES_MANY = 10;
+const RARE_DELAY_MS_MAX = 300_000;
+
+interface Attempts {
+  /** Connections that failed in a row before this one. */
+  readonly failures: number;
+  readonly wasOpen: boolean;
+  /** True if the socket shows the status of a rejected handshake. */
+  readonly knowsStatus: boolean;
+}
+
+/**
+ * Longest delay before the next connection, in milliseconds. The delay is random up to it, so that
+ * the clients of a stopped node do not all reconnect in the same moment.
+ */
+export function delayMsMax({ failures, wasOpen, knowsStatus }: Attempts): number {
+  const limitMs = knowsStatus || failures < FAILURES_MANY ? DELAY_MS_MAX : RARE_DELAY_MS_MAX;
+  return Math.min(limitMs, Math.max(wasOpen ? FIRST_DELAY_MS : 0, DELAY_MS * 2 ** failures));
+}
