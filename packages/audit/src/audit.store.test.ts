@@ -4,7 +4,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { SERVICE_ORIGIN } from './actor.ts';
 import { recordAuditUpTo } from './record.ts';
-import { deleteOldEntries, replaceSurplus, selectSurplus } from './sweeper.store.ts';
+import { deleteOldEntries, replaceSurplus, selectSurplus } from './retention.store.ts';
 import { startTestAuditLog, type TestAuditLog } from './testing/audit-table.ts';
 
 const ENTRIES = 50_000;

@@ -1,5 +1,5 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { AUDIT_PAGE_SIZE } from '@latchkey/contract/limits';
+import { AUDIT_PAGE_SIZE } from '@latchkey/contract/page-size';
 import { defineErrors } from '@latchkey/kit/errors/errors';
 import { parseId } from '@latchkey/kit/validation/id';
 import type { ListAuditEntriesRequest } from '@latchkey/proto/latchkey/audit/v1/audit_pb';

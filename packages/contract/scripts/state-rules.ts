@@ -1,23 +1,26 @@
 // Writes the numbers of the contract into the files that state them and can't import them.
 // Sentences are found by their words. Part of npm run generate.
 import { readFileSync, writeFileSync } from 'node:fs';
+import { AVATAR_BYTES_MAX } from '../src/avatar.ts';
+import { DOWNLOAD_URL_LIFETIME_S } from '../src/download-url.ts';
 import { FILE_NAME_LENGTH_MAX } from '../src/file-name.ts';
 import { KEY_OVERLAP_SECONDS_MAX } from '../src/key-rotation.ts';
 import * as lengths from '../src/lengths.ts';
-import * as limits from '../src/limits.ts';
+import { LICENSE_LEVEL, LICENSE_LEVELS_MAX } from '../src/license-level.ts';
+import { JSON_BODY_KIB_MAX } from '../src/limits.ts';
+import { API_KEYS_PAGE_SIZE, AUDIT_PAGE_SIZE, FILES_PAGE_SIZE } from '../src/page-size.ts';
 import { UNFINISHED_UPLOADS_MAX, UPLOAD_LIFETIME_HOURS } from '../src/resumable-upload.ts';
 import { AUDIENCE_LENGTH_MAX, TRUSTED_ISSUERS_MAX } from '../src/trusted-issuer.ts';
 
 type Rule = number | { readonly min: number; readonly max: number };
 
-const { APPLICATION_NAME, EMAIL_LENGTH_MAX, KEY_NAME, LICENSE_LEVEL, PASSWORD, USERNAME_LENGTH, VERSION } = lengths;
-const { API_KEYS_PAGE_SIZE, AUDIT_PAGE_SIZE, DOWNLOAD_URL_LIFETIME_S, FILES_PAGE_SIZE, JSON_BODY_KIB_MAX } = limits;
+const { APPLICATION_NAME, EMAIL_LENGTH_MAX, KEY_NAME, PASSWORD, USERNAME_LENGTH, VERSION } = lengths;
 const FILE_NAME = { min: 1, max: FILE_NAME_LENGTH_MAX };
-const LEVELS = { min: 1, max: lengths.LICENSE_LEVELS_MAX };
+const LEVELS = { min: 1, max: LICENSE_LEVELS_MAX };
 const OVERLAP = { min: 0, max: KEY_OVERLAP_SECONDS_MAX };
 /** Services may ask for less than clients. */
 const LIFETIME = { min: 1, max: DOWNLOAD_URL_LIFETIME_S.max };
-const AVATAR_MIB = limits.AVATAR_BYTES_MAX / 1024 / 1024;
+const AVATAR_MIB = AVATAR_BYTES_MAX / 1024 / 1024;
 
 /** Files, a sentence with `#` for each rule, and the rules. */
 const STATEMENTS: ReadonlyArray<readonly [paths: string, sentence: string, ...rules: Rule[]]> = [

@@ -6,7 +6,6 @@ export interface Length {
 
 export const APPLICATION_NAME: Length = { min: 6, max: 32 };
 export const KEY_NAME: Length = { min: 3, max: 64 };
-export const LICENSE_LEVEL: Length = { min: 1, max: 16 };
 export const VERSION: Length = { min: 1, max: 64 };
 export const USERNAME_LENGTH: Length = { min: 3, max: 32 };
 export const PASSWORD: Length = { min: 10, max: 128 };
@@ -18,9 +17,3 @@ export const SEARCH_PARAMS_LENGTH_MAX = 1_024;
 
 /** The bounds in words, such as "6 to 32 characters". */
 export const describeLength = ({ min, max }: Length) => `${min} to ${max} characters`;
-
-/** Most license levels of an application. */
-export const LICENSE_LEVELS_MAX = 1_000;
-
-/** Most applications that a management key lists. A key for more can be open to all. */
-export const KEY_APPLICATIONS_MAX = 1_000;

@@ -1,4 +1,4 @@
-import { auditRetentionSetting } from '@latchkey/audit/sweeper';
+import { auditRetentionSetting } from '@latchkey/audit/retention';
 import { dataServiceSettings, processSettings, readProcessConfig } from '@latchkey/kit/config/process-settings';
 import { integerSetting, readConfig } from '@latchkey/kit/config/settings';
 import { z } from 'zod';

@@ -1,7 +1,7 @@
 import { publishChanges } from '@latchkey/audit/announce';
 import { auditRoute } from '@latchkey/audit/audit.rpc';
 import { deriveResultKey, withIdempotency } from '@latchkey/audit/idempotency';
-import { createAuditSweeper } from '@latchkey/audit/sweeper';
+import { createAuditSweeper } from '@latchkey/audit/retention';
 import { createBufferedCounts } from '@latchkey/kit/concurrency/buffered-counts';
 import { CallQueue } from '@latchkey/kit/concurrency/call-queue';
 import { createDataService } from '@latchkey/kit/database/data-service';
@@ -10,7 +10,7 @@ import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
 import { createQueueProducer } from '@latchkey/kit/queue/producer';
 import { createChangePublisher } from '@latchkey/kit/redis/account-changes';
-import { createEventPublisher } from '@latchkey/kit/redis/live-events';
+import { createEventPublisher } from '@latchkey/kit/redis/live-channels';
 import { redisUrls } from '@latchkey/kit/redis/redis-url';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { createSweeper } from '@latchkey/kit/sweeper/sweeper';

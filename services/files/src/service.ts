@@ -1,7 +1,7 @@
 import type { Transport } from '@connectrpc/connect';
 import { publishChanges } from '@latchkey/audit/announce';
 import { withIdempotency } from '@latchkey/audit/idempotency';
-import { createAuditSweeper } from '@latchkey/audit/sweeper';
+import { createAuditSweeper } from '@latchkey/audit/retention';
 import { createDataService, type DataServiceParts } from '@latchkey/kit/database/data-service';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import type { RpcService } from '@latchkey/kit/process/run-service';

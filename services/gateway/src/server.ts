@@ -1,13 +1,13 @@
 import type { IncomingMessage, Server } from 'node:http';
 import { JSON_BODY_KIB_MAX } from '@latchkey/contract/limits';
 import { commonErrors } from '@latchkey/kit/errors/errors';
-import { cachedReadiness, registerProbes } from '@latchkey/kit/http/cached-readiness';
 import { ChunkedRequest } from '@latchkey/kit/http/chunked-request';
 import { trustProxies } from '@latchkey/kit/http/client-ip';
 import { limitConnections } from '@latchkey/kit/http/concurrency-limit';
 import { trackConnections } from '@latchkey/kit/http/connections';
 import { type DrainBounds, drainConnections, lingerOnClose } from '@latchkey/kit/http/drain';
 import { LingeringResponse } from '@latchkey/kit/http/lingering-close';
+import { cachedReadiness, registerProbes } from '@latchkey/kit/http/probes';
 import { coverNodeDefaults, onClientError } from '@latchkey/kit/http/raw-error';
 import { findHeadProblem, requestIdOf } from '@latchkey/kit/http/request';
 import { standardHeaders, waitForTurn } from '@latchkey/kit/http/response';

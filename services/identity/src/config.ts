@@ -1,4 +1,4 @@
-import { auditRetentionSetting } from '@latchkey/audit/sweeper';
+import { auditRetentionSetting } from '@latchkey/audit/retention';
 import { dataServiceSettings, processSettings, readProcessConfig } from '@latchkey/kit/config/process-settings';
 import { ConfigError, integerSetting, listSetting, readTogether, urlSetting } from '@latchkey/kit/config/settings';
 import { serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';

@@ -1,7 +1,7 @@
 import type { Transport } from '@connectrpc/connect';
 import { publishChanges } from '@latchkey/audit/announce';
 import { auditRoute } from '@latchkey/audit/audit.rpc';
-import { createAuditSweeper } from '@latchkey/audit/sweeper';
+import { createAuditSweeper } from '@latchkey/audit/retention';
 import { createDataService } from '@latchkey/kit/database/data-service';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import { createChangePublisher } from '@latchkey/kit/redis/account-changes';

@@ -8,7 +8,8 @@ import {
   TEXT_NAMES,
 } from '@latchkey/contract/application-settings';
 import { FILE_NAME, FILE_NAME_LENGTH_MAX, FILE_NAME_RULE } from '@latchkey/contract/file-name';
-import { APPLICATION_NAME, describeLength, type Length, LICENSE_LEVEL, LICENSE_LEVELS_MAX } from '@latchkey/contract/lengths';
+import { APPLICATION_NAME, describeLength, type Length } from '@latchkey/contract/lengths';
+import { LICENSE_LEVEL, LICENSE_LEVELS_MAX } from '@latchkey/contract/license-level';
 import { CHANNEL, CHANNEL_RULE, isSemver, SEMVER_RULE } from '@latchkey/contract/release';
 import { z } from 'zod';
 

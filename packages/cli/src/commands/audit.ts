@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AuditEntry, Latchkey } from '@latchkey/client';
 import { AUDIT_CSV_HEADINGS, toAuditCsvCells, toCsvLine } from '@latchkey/contract/audit-csv';
-import { AUDIT_PAGE_SIZE } from '@latchkey/contract/limits';
+import { AUDIT_PAGE_SIZE } from '@latchkey/contract/page-size';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { resolveApplication } from '../lookup/resolve.ts';
 import { formatTime, printable, toJson } from '../output/text.ts';

@@ -1,4 +1,4 @@
-import { EVENT_WAIT_SECONDS_MAX } from '@latchkey/contract/live-events';
+import { EVENT_WAIT_SECONDS_MAX } from '@latchkey/contract/cloud-event';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { resolveApplication } from '../lookup/resolve.ts';
 import { examples, withContext } from '../program/command.ts';

@@ -1,4 +1,5 @@
-import { describeLength, LICENSE_LEVEL } from '@latchkey/contract/lengths';
+import { describeLength } from '@latchkey/contract/lengths';
+import { LICENSE_LEVEL } from '@latchkey/contract/license-level';
 import { Command } from 'commander';
 import { resolveApplication } from '../lookup/resolve.ts';
 import { examples, withContext } from '../program/command.ts';

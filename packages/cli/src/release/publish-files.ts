@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Latchkey, Release, ReleaseArtifact } from '@latchkey/client';
-import { readArtifactName } from '@latchkey/contract/artifact-name';
-import { artifactKey } from '@latchkey/contract/release';
+import { artifactKey } from '@latchkey/contract/artifact';
+import { guessArtifact } from '@latchkey/contract/guess-artifact';
 import { resolveApplication } from '../lookup/resolve.ts';
 import type { Context } from '../program/context.ts';
 import { CliError } from '../program/errors.ts';
@@ -62,7 +62,7 @@ async function readArtifacts(paths: readonly string[]): Promise<LocalArtifact[]>
   const artifacts = await Promise.all(
     named.map(async (path) => {
       const name = basename(path);
-      const found = readArtifactName(name);
+      const found = guessArtifact(name);
       if (!found) throw new CliError('usage', `The platform of ${name} is unknown. Put windows, darwin or linux into its name.`);
       const signed = paths.find((other) => SIGNATURE.test(other) && other.replace(SIGNATURE, '') === path);
       return { path, name, ...found, ...(signed !== undefined && { signature: (await readText(signed)).trim() }) };

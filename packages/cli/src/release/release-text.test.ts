@@ -1,4 +1,4 @@
-import { readArtifactName } from '@latchkey/contract/artifact-name';
+import { guessArtifact } from '@latchkey/contract/guess-artifact';
 import { expect, it } from 'vitest';
 import { readNotes, readVersion } from './release-text.ts';
 
@@ -10,11 +10,11 @@ it.each([
   ['Acme.app.tar.gz', 'darwin', 'x86_64', 'app.tar.gz'],
   ['acme-linux-aarch64', 'linux', 'aarch64', 'program'],
 ])('reads what %s is for', (name, platform, arch, kind) => {
-  expect(readArtifactName(name)).toEqual({ platform, arch, kind });
+  expect(guessArtifact(name)).toEqual({ platform, arch, kind });
 });
 
 it('does not guess a platform', () => {
-  expect(readArtifactName('winter-1.4.0.zip')).toBeUndefined();
+  expect(guessArtifact('winter-1.4.0.zip')).toBeUndefined();
 });
 
 it.each([

@@ -3,7 +3,7 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import { openTcp } from '../testing/http2.ts';
 import { memoryLogger } from '../testing/memory-logger.ts';
 import { startAdminListener } from './admin-listener.ts';
-import { cachedReadiness } from './cached-readiness.ts';
+import { cachedReadiness } from './probes.ts';
 
 const TOKEN = 'a-token-that-has-thirty-two-characters';
 const exposition = { contentType: 'text/plain; version=0.0.4', render: async () => 'latchkey_up 1\n' };

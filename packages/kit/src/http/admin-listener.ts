@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { createCredentialCheck } from '../rpc/credentials.ts';
 import type { Exposition } from '../telemetry/metrics.ts';
 import type { MetricsConfig } from '../telemetry/settings.ts';
-import { probeReadiness, type ReadinessCheck } from './cached-readiness.ts';
 import { limitConnections } from './concurrency-limit.ts';
+import { probeReadiness, type ReadinessCheck } from './probes.ts';
 
 export type AdminListener = Awaited<ReturnType<typeof startAdminListener>>;
 

@@ -2,7 +2,7 @@ import { warnOfMisspelt } from '../config/misspelt-settings.ts';
 import type { ProcessConfig, SharedConfig } from '../config/process-settings.ts';
 import { ConfigError, readTogether } from '../config/settings.ts';
 import { waitForDatabase } from '../database/database-wait.ts';
-import { cachedReadiness, type ReadinessCheck } from '../http/cached-readiness.ts';
+import { cachedReadiness, type ReadinessCheck } from '../http/probes.ts';
 import type { Logger } from '../log/logger.ts';
 import { checkRedisAccess } from '../redis/redis.ts';
 import { givenRedisUrls } from '../redis/redis-url.ts';

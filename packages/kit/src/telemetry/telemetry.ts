@@ -1,6 +1,6 @@
 import { readTogether } from '../config/settings.ts';
 import type { AdminListener } from '../http/admin-listener.ts';
-import type { ReadinessCheck } from '../http/cached-readiness.ts';
+import type { ReadinessCheck } from '../http/probes.ts';
 import { createLogger, type Logger } from '../log/logger.ts';
 import { stopAll } from '../process/lifecycle.ts';
 import { startMeasuring } from './metrics.ts';

@@ -7,7 +7,7 @@ import { readGatewayConfig } from '@latchkey/gateway/config';
 import { createGatewayService } from '@latchkey/gateway/service';
 import { readIdentityConfig } from '@latchkey/identity/config';
 import { createIdentityService } from '@latchkey/identity/service';
-import type { ReadinessCheck } from '@latchkey/kit/http/cached-readiness';
+import type { ReadinessCheck } from '@latchkey/kit/http/probes';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { healthRoute } from '@latchkey/kit/rpc/grpc/health';

@@ -1,5 +1,5 @@
 import type { Acting } from '@latchkey/audit/actor';
-import { LICENSE_LEVEL, LICENSE_LEVELS_MAX } from '@latchkey/contract/lengths';
+import { LICENSE_LEVEL, LICENSE_LEVELS_MAX } from '@latchkey/contract/license-level';
 import { etagOf, isExpected } from '@latchkey/kit/validation/etag';
 import { hasLength } from '@latchkey/kit/validation/text';
 import type { ReplaceLicenseLevelsRequest } from '@latchkey/proto/latchkey/apps/v1/application_pb';

@@ -1,7 +1,7 @@
 import { createDatabase } from '@latchkey/kit/database/database';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { createQueueProducer } from '@latchkey/kit/queue/producer';
-import { createEventPublisher, eventChannelOf, type PublishedEvent } from '@latchkey/kit/redis/live-events';
+import { createEventPublisher, eventChannelOf, type PublishedEvent } from '@latchkey/kit/redis/live-channels';
 import { Redis } from '@latchkey/kit/redis/redis';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { eventually } from '@latchkey/testkit/eventually';

@@ -1,7 +1,7 @@
 import type { Logger } from '@latchkey/kit/log/logger';
 import type { QueueJob } from '@latchkey/kit/queue/job';
 import type { QueueProducer } from '@latchkey/kit/queue/producer';
-import type { PublishedEvent } from '@latchkey/kit/redis/live-events';
+import type { PublishedEvent } from '@latchkey/kit/redis/live-channels';
 import { createSweeper, type Sweeper } from '@latchkey/kit/sweeper/sweeper';
 import { Gauge, watchProbe } from '@latchkey/kit/telemetry/metrics';
 import type { Kysely } from 'kysely';

@@ -5,6 +5,8 @@ import {
   ARTIFACT_NAME,
   ARTIFACTS_MAX,
   artifactKey,
+} from '@latchkey/contract/artifact';
+import {
   CHANNEL,
   CHANNEL_RULE,
   isSemver,

@@ -1,6 +1,7 @@
 import type { Acting } from '@latchkey/audit/actor';
 import { runTransaction } from '@latchkey/audit/transaction';
-import { FEED_RELEASES_MAX, RELEASES_LISTED_MAX, RELEASES_MAX, STABLE_CHANNEL } from '@latchkey/contract/release';
+import { RELEASES_LISTED_MAX } from '@latchkey/contract/page-size';
+import { FEED_RELEASES_MAX, RELEASES_MAX, STABLE_CHANNEL } from '@latchkey/contract/release';
 import { isUniqueViolation } from '@latchkey/kit/database/database';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import type {

@@ -1,4 +1,4 @@
-import { AVATAR_BYTES_MAX } from '@latchkey/contract/limits';
+import { AVATAR_BYTES_MAX } from '@latchkey/contract/avatar';
 import { acquireAll, ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
 import { createShare } from '../concurrency.ts';
 import type { FilesConfig } from '../config.ts';

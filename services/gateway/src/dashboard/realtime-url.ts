@@ -1,4 +1,4 @@
-import { REALTIME_PATH } from '@latchkey/contract/live-events';
+import { REALTIME_PATH } from '@latchkey/contract/cloud-event';
 import type { FastifyRequest } from 'fastify';
 import type { GatewayConfig } from '../config.ts';
 

@@ -1,7 +1,8 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { describeLength, KEY_APPLICATIONS_MAX, KEY_NAME, SEARCH_PARAMS_LENGTH_MAX } from '@latchkey/contract/lengths';
-import { API_KEYS_PAGE_SIZE } from '@latchkey/contract/limits';
+import { describeLength, KEY_NAME, SEARCH_PARAMS_LENGTH_MAX } from '@latchkey/contract/lengths';
+import { KEY_APPLICATIONS_MAX } from '@latchkey/contract/limits';
 import { withDescending } from '@latchkey/contract/list-order';
+import { API_KEYS_PAGE_SIZE } from '@latchkey/contract/page-size';
 import { SCOPES } from '@latchkey/contract/scopes';
 import { type ApiKey, ApiKeyOrder, ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import type { FastifyReply } from 'fastify';

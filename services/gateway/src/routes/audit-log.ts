@@ -1,5 +1,5 @@
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { AUDIT_PAGE_SIZE } from '@latchkey/contract/limits';
+import { AUDIT_PAGE_SIZE } from '@latchkey/contract/page-size';
 import { ActorKind, type AuditEntry } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
 import { z } from 'zod';
 import { defineRoute, type RouteContext } from '../routing/route.ts';

@@ -1,4 +1,4 @@
-import { AVATAR_BYTES_MAX } from '@latchkey/contract/limits';
+import { AVATAR_BYTES_MAX } from '@latchkey/contract/avatar';
 import { networkOf } from '@latchkey/kit/http/client-ip';
 import { namesEntity } from '@latchkey/kit/http/entity-tag';
 import { AvatarService, UploadAvatarResponseSchema } from '@latchkey/proto/latchkey/files/v1/avatar_pb';

@@ -1,5 +1,6 @@
+import { DOWNLOAD_URL_LIFETIME_S } from '@latchkey/contract/download-url';
 import { SEARCH_PARAMS_LENGTH_MAX } from '@latchkey/contract/lengths';
-import { DOWNLOAD_URL_LIFETIME_S, FILES_PAGE_SIZE } from '@latchkey/contract/limits';
+import { FILES_PAGE_SIZE } from '@latchkey/contract/page-size';
 import { formatCount, hasLength } from '@latchkey/kit/validation/text';
 import { type File, FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { z } from 'zod';

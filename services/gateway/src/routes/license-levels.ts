@@ -1,4 +1,5 @@
-import { describeLength, LICENSE_LEVEL, LICENSE_LEVELS_MAX } from '@latchkey/contract/lengths';
+import { describeLength } from '@latchkey/contract/lengths';
+import { LICENSE_LEVEL, LICENSE_LEVELS_MAX } from '@latchkey/contract/license-level';
 import { formatCount } from '@latchkey/kit/validation/text';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { z } from 'zod';

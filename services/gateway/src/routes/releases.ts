@@ -1,4 +1,3 @@
-import { describeLength, VERSION } from '@latchkey/contract/lengths';
 import {
   ARTIFACT_KEY_RULE,
   ARTIFACT_LABEL,
@@ -6,11 +5,14 @@ import {
   ARTIFACT_NAME,
   ARTIFACTS_MAX,
   artifactKey,
+} from '@latchkey/contract/artifact';
+import { describeLength, VERSION } from '@latchkey/contract/lengths';
+import { RELEASES_LISTED_MAX } from '@latchkey/contract/page-size';
+import {
   CHANNEL,
   CHANNEL_RULE,
   isSemver,
   RELEASE_NOTES_MAX,
-  RELEASES_LISTED_MAX,
   SEMVER,
   SEMVER_RULE,
   SIGNATURE_MAX,

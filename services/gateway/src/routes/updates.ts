@@ -16,7 +16,7 @@ import { readCredential } from '../authentication/credential.ts';
 import { errors } from '../errors.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationId } from '../routing/schemas.ts';
-import { appcast, electronUpdate, latestJson, tauriSignature, tauriUpdate } from '../updates/formats.ts';
+import { appcast, electronUpdate, latestJson, tauriSignature, tauriUpdate } from '../updates/feed-formats.ts';
 import { artifactsFor, isOffered } from '../updates/offer.ts';
 
 const URL = '/api/v1/updates/:applicationId/:channel';

@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { ReleaseSchema } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { expect, it } from 'vitest';
-import { appcast, electronUpdate, sparkleSignature } from './formats.ts';
+import { appcast, electronUpdate, sparkleSignature } from './feed-formats.ts';
 import { artifactsFor, isOffered } from './offer.ts';
 
 const release = (rolloutPercent: number) => create(ReleaseSchema, { id: 'a', version: '1.0.0', rolloutPercent });

@@ -1,5 +1,6 @@
 import type { Changes } from '@latchkey/audit/record';
-import { describeLength, KEY_APPLICATIONS_MAX, KEY_NAME } from '@latchkey/contract/lengths';
+import { describeLength, KEY_NAME } from '@latchkey/contract/lengths';
+import { KEY_APPLICATIONS_MAX } from '@latchkey/contract/limits';
 import { SCOPES } from '@latchkey/contract/scopes';
 import type { DomainError } from '@latchkey/kit/errors/errors';
 import { parseId } from '@latchkey/kit/validation/id';

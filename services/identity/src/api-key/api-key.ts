@@ -1,7 +1,7 @@
 import { runTransaction } from '@latchkey/audit/transaction';
 import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/key-rotation';
 import { SEARCH_PARAMS_LENGTH_MAX } from '@latchkey/contract/lengths';
-import { API_KEYS_PAGE_SIZE } from '@latchkey/contract/limits';
+import { API_KEYS_PAGE_SIZE } from '@latchkey/contract/page-size';
 import { hmac } from '@latchkey/kit/crypto/secrets';
 import { etagOf, isExpected } from '@latchkey/kit/validation/etag';
 import { newId, parseId } from '@latchkey/kit/validation/id';

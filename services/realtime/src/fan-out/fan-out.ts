@@ -1,5 +1,5 @@
 import type { Logger } from '@latchkey/kit/log/logger';
-import { eventChannelOf } from '@latchkey/kit/redis/live-events';
+import { eventChannelOf } from '@latchkey/kit/redis/live-channels';
 import { connectInBackground, createSubscriber } from '@latchkey/kit/redis/redis';
 
 /** Receives the published events of the applications that a node has subscribed to. */

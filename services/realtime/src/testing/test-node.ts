@@ -1,6 +1,6 @@
 import { toJson } from '@bufbuild/protobuf';
 import { createLogger } from '@latchkey/kit/log/logger';
-import { eventChannelOf } from '@latchkey/kit/redis/live-events';
+import { eventChannelOf } from '@latchkey/kit/redis/live-channels';
 import { Redis } from '@latchkey/kit/redis/redis';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { onTestFinished } from 'vitest';

@@ -1,6 +1,6 @@
 import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
 import { Health, HealthCheckResponse_ServingStatus } from '@latchkey/proto/health/v1/health_pb';
-import type { ReadinessCheck } from '../../http/cached-readiness.ts';
+import type { ReadinessCheck } from '../../http/probes.ts';
 
 /** Longest wait for a service that must be ready, and for one that is optional, in milliseconds. */
 const REQUIRED_TIMEOUT_MS = 1_000;

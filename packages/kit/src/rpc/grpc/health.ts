@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '@latchkey/proto/health/v1/health_pb';
-import type { ReadinessCheck } from '../../http/cached-readiness.ts';
+import type { ReadinessCheck } from '../../http/probes.ts';
 import { type RpcRoute, rpcRoute } from '../route.ts';
 
 const WATCH_INTERVAL_MS = 1_000;

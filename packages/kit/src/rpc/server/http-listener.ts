@@ -2,11 +2,11 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { createServer as createHttpsServer } from 'node:https';
 import { fastifyConnectPlugin } from '@connectrpc/connect-fastify';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
-import { type ReadinessCheck, registerProbes } from '../../http/cached-readiness.ts';
 import { limitConnections } from '../../http/concurrency-limit.ts';
 import { trackConnections, whenAnswered } from '../../http/connections.ts';
 import { closeIdle, lingerOnClose } from '../../http/drain.ts';
 import { LingeringResponse } from '../../http/lingering-close.ts';
+import { type ReadinessCheck, registerProbes } from '../../http/probes.ts';
 import { secureServer, serverTlsOptions, whenUntrusted } from '../../tls/server-tls.ts';
 import type { ServiceTls } from '../../tls/service-tls.ts';
 import { DEADLINES_MS } from '../deadlines.ts';

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import type { ConnectRouter } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
 import type { FastifyInstance } from 'fastify';
-import type { ReadinessCheck } from '../../http/cached-readiness.ts';
+import type { ReadinessCheck } from '../../http/probes.ts';
 import { ensureRequestId, limitBodyTime } from '../../http/request.ts';
 import type { Logger } from '../../log/logger.ts';
 import type { ServiceTls } from '../../tls/service-tls.ts';

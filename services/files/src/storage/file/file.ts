@@ -1,7 +1,7 @@
 import type { Acting } from '@latchkey/audit/actor';
 import { runStatement, runTransaction } from '@latchkey/audit/transaction';
+import { DOWNLOAD_URL_LIFETIME_S } from '@latchkey/contract/download-url';
 import { FILE_NAME, FILE_NAME_LENGTH_MAX } from '@latchkey/contract/file-name';
-import { DOWNLOAD_URL_LIFETIME_S } from '@latchkey/contract/limits';
 import { isUniqueViolation } from '@latchkey/kit/database/database';
 import { parseId } from '@latchkey/kit/validation/id';
 import { withoutInvisible } from '@latchkey/kit/validation/text';

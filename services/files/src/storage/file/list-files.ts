@@ -1,5 +1,5 @@
 import { FILE_NAME_LENGTH_MAX } from '@latchkey/contract/file-name';
-import { FILES_PAGE_SIZE } from '@latchkey/contract/limits';
+import { FILES_PAGE_SIZE } from '@latchkey/contract/page-size';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
 import { type ApplicationRef, parseRef, readOwned } from '../application/owned-application.ts';

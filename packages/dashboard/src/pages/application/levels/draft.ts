@@ -1,4 +1,4 @@
-import { LICENSE_LEVEL } from '@latchkey/contract/lengths';
+import { LICENSE_LEVEL } from '@latchkey/contract/license-level';
 
 export interface Level {
   /** Stays while the level is renamed and moved. */

@@ -1,6 +1,7 @@
 import type { NewRelease, Release, ReleaseArtifact } from '@latchkey/client';
-import { readArtifactName } from '@latchkey/contract/artifact-name';
-import { ARTIFACT_NAME, ARTIFACTS_MAX, CHANNEL_RULE, RELEASE_NOTES_MAX, STABLE_CHANNEL } from '@latchkey/contract/release';
+import { ARTIFACT_NAME, ARTIFACTS_MAX } from '@latchkey/contract/artifact';
+import { guessArtifact } from '@latchkey/contract/guess-artifact';
+import { CHANNEL_RULE, RELEASE_NOTES_MAX, STABLE_CHANNEL } from '@latchkey/contract/release';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { latchkey } from '../../../api/client.ts';
@@ -128,7 +129,7 @@ function AddFile({ applicationId, onAdd }: AddFileProps) {
   const add = () => {
     if (!file) return;
     const { id: fileId, displayName: name } = file;
-    onAdd({ fileId, name, ...(readArtifactName(name) ?? { platform: '', arch: 'x86_64', kind: 'program' }) });
+    onAdd({ fileId, name, ...(guessArtifact(name) ?? { platform: '', arch: 'x86_64', kind: 'program' }) });
   };
   return (
     <fieldset className={styles.artifact}>

@@ -1,5 +1,6 @@
 import type { Release } from '@latchkey/client';
-import { artifactKey, YANK_REASON_MAX } from '@latchkey/contract/release';
+import { artifactKey } from '@latchkey/contract/artifact';
+import { YANK_REASON_MAX } from '@latchkey/contract/release';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';

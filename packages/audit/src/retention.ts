@@ -3,7 +3,7 @@ import type { Logger } from '@latchkey/kit/log/logger';
 import { createSweeper, deleteInBatches, type Sweeper } from '@latchkey/kit/sweeper/sweeper';
 import type pg from 'pg';
 import { deleteExpiredResults } from './idempotency.store.ts';
-import { deleteOldEntries, replaceSurplus, selectSurplus } from './sweeper.store.ts';
+import { deleteOldEntries, replaceSurplus, selectSurplus } from './retention.store.ts';
 
 /** AUDIT_RETENTION_DAYS: how long entries are stored, in days. */
 export const auditRetentionSetting = integerSetting(1, 3_650).default(90);

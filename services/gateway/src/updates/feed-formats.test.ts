@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { ReleaseSchema } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { expect, it } from 'vitest';
-import { appcast } from './formats.ts';
+import { appcast } from './feed-formats.ts';
 
 /** Elements of an appcast by their parent, with their attributes, as Sparkle documents them. */
 const DOCUMENTED: Readonly<Record<string, readonly string[]>> = {

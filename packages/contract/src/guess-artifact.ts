@@ -29,7 +29,7 @@ const ARCHITECTURES: ReadonlyArray<readonly [RegExp, string]> = [
 ];
 
 /** Platform, architecture and kind by the name of a file; undefined for an unknown platform. */
-export function readArtifactName(name: string) {
+export function guessArtifact(name: string) {
   const lower = name.toLowerCase();
   const [extension, own] = EXTENSIONS.find(([end]) => lower.endsWith(`.${end}`)) ?? [];
   const platform = own ?? PLATFORMS.find(([pattern]) => pattern.test(lower))?.[1];

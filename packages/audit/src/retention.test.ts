@@ -5,7 +5,7 @@ import { createLogger } from '@latchkey/kit/log/logger';
 import { eventually } from '@latchkey/testkit/eventually';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { BATCH_MAX, createAuditSweeper } from './sweeper.ts';
+import { BATCH_MAX, createAuditSweeper } from './retention.ts';
 import { insertEntriesAt, startTestAuditLog, type TestAuditLog } from './testing/audit-table.ts';
 
 const PER_DAY = 5;

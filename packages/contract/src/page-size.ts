@@ -1,0 +1,14 @@
+/** Rows on a page of the files table. */
+export const FILES_PAGE_SIZE = 10;
+
+/** Rows on a page of the applications. */
+export const APPLICATIONS_PAGE_SIZE = 50;
+
+/** Keys on a page. Each may name 1,000 applications, and 20 fit in a message of 1 MiB. */
+export const API_KEYS_PAGE_SIZE = 20;
+
+/** Entries on a page of the audit log. */
+export const AUDIT_PAGE_SIZE = { max: 100, default: 50 } as const;
+
+/** Releases of a list at most, the newest. */
+export const RELEASES_LISTED_MAX = 100;
