@@ -97,7 +97,7 @@ function compose(
   const { clients, redis, changes, requests, logger } = shared;
   const authenticator = new Authenticator(clients);
   redis.on('close', () => authenticator.forgetAll());
-  const limiter = new RateLimiter(redis, logger);
+  const limiter = new RateLimiter(redis, logger, config.REQUEST_BATCH_WAIT_MS);
   const limits = createRateLimits(config);
   const publicUrl = config.PUBLIC_URL ?? `http://localhost:${config.PORT}`;
   const routes = createRoutes({

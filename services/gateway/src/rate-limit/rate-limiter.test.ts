@@ -230,6 +230,47 @@ describe.each([
   });
 });
 
+describe('requests share a command', () => {
+  const BATCH_WAIT_MS = 5;
+
+  function countCommands() {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const sizes: number[] = [];
+    const latchkeyHitAndRecall = async (keys: number) => {
+      sizes.push(keys / 3);
+      return Array<number>((keys / 3) * 4).fill(1);
+    };
+    const redis = { defineCommand: () => undefined, latchkeyHitAndRecall } as unknown as Redis;
+    const limiter = new RateLimiter(redis, silent, BATCH_WAIT_MS);
+    const turn = async (requests: number) => {
+      for (let i = 0; i < requests; i += 1) void limiter.hitBoth(ofIp(), ofPrincipal());
+      for (let i = 0; i < 2; i += 1) await new Promise((resolve) => setImmediate(resolve));
+    };
+    return { sizes, turn };
+  }
+
+  it('of their turn alone at rest', async () => {
+    const { sizes, turn } = countCommands();
+    for (let i = 0; i < 3; i += 1) await turn(1);
+    expect(sizes).toEqual([1, 1, 1]);
+  });
+
+  it('that is as large as the one before, or sent after the longest wait', async () => {
+    const { sizes, turn } = countCommands();
+    for (const requests of [3, 1, 2, 2]) await turn(requests);
+    expect(sizes).toEqual([3, 3]);
+    vi.advanceTimersByTime(BATCH_WAIT_MS);
+    expect(sizes).toEqual([3, 3, 2]);
+    // The usual size falls by one with each, until requests are alone again.
+    await turn(1);
+    expect(sizes).toHaveLength(3);
+    vi.advanceTimersByTime(BATCH_WAIT_MS);
+    await turn(1);
+    expect(sizes).toEqual([3, 3, 2, 1, 1]);
+  });
+});
+
 it('a limit within the process ends with its window', async () => {
   const redis = { defineCommand: () => undefined, latchkeyHit: () => Promise.reject(new Error('gone')) } as unknown as Redis;
   const [limiter, count] = [new RateLimiter(redis, silent), ofIp()];

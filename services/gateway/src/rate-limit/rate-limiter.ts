@@ -68,11 +68,16 @@ interface ScriptedRedis extends Redis {
   latchkeyRefund(key: string): Promise<number>;
 }
 
-/** Requests of one turn of the event loop share a command, which costs most of a request. */
+/**
+ * Requests that share a command, which costs most of a request: those of one turn of the event loop
+ * or, with a wait, of a few milliseconds. They go on together, so they share calls and statements.
+ */
 interface Batch {
   readonly keys: string[];
   readonly args: Array<string | number>;
   size: number;
+  /** Set once it waits for more requests than those of its turn. */
+  timer?: NodeJS.Timeout;
   readonly results: PromiseWithResolvers<number[] | undefined>;
 }
 
@@ -81,15 +86,20 @@ export class RateLimiter {
   readonly #redis: ScriptedRedis;
   readonly #local = new LocalCounters();
   readonly #logger: Logger;
+  readonly #batchWaitMs: number;
   #batch: Batch | undefined;
+  /** Size of recent batches, which falls by one with each smaller batch. */
+  #usualSize = 1;
   #pausedUntil = 0;
 
-  constructor(redis: Redis, logger: Logger) {
+  /** @param batchWaitMs longest wait of a request for as many others as lately shared a command */
+  constructor(redis: Redis, logger: Logger, batchWaitMs = 0) {
     redis.defineCommand('latchkeyHit', { lua: HIT_SCRIPT, numberOfKeys: 1 });
     redis.defineCommand('latchkeyHitAndRecall', { lua: HIT_AND_RECALL_SCRIPT });
     redis.defineCommand('latchkeyRefund', { lua: REFUND_SCRIPT, numberOfKeys: 1 });
     this.#redis = redis as ScriptedRedis;
     this.#logger = logger;
+    this.#batchWaitMs = batchWaitMs;
   }
 
   /**
@@ -127,6 +137,7 @@ export class RateLimiter {
     const start = batch.size * RESULTS_OF_REQUEST;
     batch.size += 1;
     if (batch.size === BATCH_MAX) this.#send(batch);
+    else if (batch.timer && batch.size === this.#usualSize) setImmediate(() => this.#send(batch));
     const results = await batch.results.promise;
     if (!results) return undefined;
     const [count = 0, resetMs = 0, counted = -1, countedResetMs = 0] = results.slice(start, start + RESULTS_OF_REQUEST);
@@ -153,15 +164,20 @@ export class RateLimiter {
 
   #openBatch(): Batch {
     if (this.#batch) return this.#batch;
-    const batch = { keys: [], args: [], size: 0, results: Promise.withResolvers<number[] | undefined>() };
+    const batch: Batch = { keys: [], args: [], size: 0, results: Promise.withResolvers<number[] | undefined>() };
     this.#batch = batch;
-    setImmediate(() => this.#send(batch));
+    setImmediate(() => {
+      if (batch.size >= this.#usualSize || this.#batchWaitMs === 0) this.#send(batch);
+      else batch.timer = setTimeout(() => this.#send(batch), this.#batchWaitMs);
+    });
     return batch;
   }
 
   #send(batch: Batch): void {
     if (this.#batch !== batch) return;
     this.#batch = undefined;
+    clearTimeout(batch.timer);
+    this.#usualSize = Math.max(batch.size, this.#usualSize - 1);
     const { keys, args, results } = batch;
     results.resolve(this.#ask((redis) => redis.latchkeyHitAndRecall(keys.length, ...keys, ...args)));
   }
