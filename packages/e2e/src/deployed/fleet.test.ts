@@ -17,9 +17,9 @@ import { withClient } from '@latchkey/testkit/postgres/with-client';
 import { programEnv } from '@latchkey/testkit/process/program-env';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type Answer, Api } from '../client/api.ts';
-import { getAvatar, plain, uploadAvatar } from '../client/avatars.ts';
+import { getAvatar, plain, UPLOAD_AVATAR, uploadAvatar } from '../client/avatars.ts';
 import { cookieOf, createApplication, createKey, PASSWORD, signUp } from '../client/caller.ts';
-import { MIB, outcome, upload } from '../client/files.ts';
+import { METADATA, MIB, outcome, UPLOAD, upload } from '../client/files.ts';
 import { openGrpc, RPC_SERVICES, type Tls } from '../client/grpc.ts';
 import { LiveClient, readSocketKey, setSetting } from '../client/live.ts';
 import { uploadHead } from '../client/routes.ts';
@@ -39,6 +39,16 @@ const DEFECTS: readonly number[] = [status.UNKNOWN, status.INTERNAL, status.UNIM
 const CREDENTIAL = `Bearer ${SERVICE_CREDENTIAL}`;
 const APPLICATIONS = '/api/v1/panel/get-applications';
 const RESUMABLE = '/api/v1/panel/uploads';
+/** One row for each upload with a key that has begun: true once its process has ended. */
+const RUNNING = `
+  select pg_try_advisory_xact_lock_shared(process_lock) as is_free from (
+    select process_lock from files.upload_intent where state = 'receiving' and idempotency_id is not null
+    union all select process_lock from files.avatar where state = 'waiting' and idempotency_id is not null
+    union all select process_lock from files.resumable_upload where claim_id is not null and claim_call is not null) running`;
+
+/** Head of a request whose body is sent in part. */
+type Part = { readonly method: string; readonly path: string; readonly headers: Readonly<Record<string, string>> };
+
 /** Slow, as the limits of this fleet are low. */
 const READY = { timeoutMs: 30_000, intervalMs: 800 };
 
@@ -199,46 +209,86 @@ describe('two gateways over two of each service, with TLS', () => {
     ]);
   });
 
-  it('continue an upload at the other gateway and another files process, when the first was killed', async () => {
+  it('continue uploads at the other gateway and another files process, when the first was killed, also with their keys', async () => {
     const [first, second] = fleet.processesOf('files') as [FleetProcess, FleetProcess];
-    const owner = await newOwner();
-    const applicationId = await createApplication(owner.session);
-    const bytes = randomBytes(12 * MIB);
-    const head = uploadHead(applicationId, 'moved', bytes.length);
-    const { data } = await elsewhere(owner.session, 0).post(RESUMABLE, null, {}, { headers: head });
-    const path = `${RESUMABLE}/${data.id}`;
+    const [{ session }, { session: other }] = [await newOwner(), await newOwner()];
+    const [applicationId, keyedId] = [await createApplication(session), await createApplication(other)];
+    const [bytes, image] = [randomBytes(12 * MIB), await plain(64, 64).png().toBuffer()];
+    const create = async (api: Api, id: string, byteSize: number) => {
+      const headers = uploadHead(id, 'moved', byteSize);
+      return `${RESUMABLE}/${(await elsewhere(api, 0).post(RESUMABLE, null, {}, { headers })).data.id}`;
+    };
+    const path = await create(session, applicationId, bytes.length);
     const chunkHeaders = (byteOffset: number) => ({
       ...{ 'tus-resumable': '1.0.0', 'content-type': 'application/offset+octet-stream', 'upload-offset': String(byteOffset) },
     });
-    const offset = async (gateway: number) => (await elsewhere(owner.session, gateway).get(path)).data.byteOffset as number;
-    // All chunks go to the first process.
+    const keyHeaders = {
+      ...{ 'content-type': 'application/octet-stream', 'idempotency-key': 'killed' },
+      'content-digest': `sha-256=:${hash('sha256', image, 'base64')}:`,
+    };
+    const keyed: Part[] = [
+      { method: 'POST', path: `${UPLOAD}?applicationId=${keyedId}&fileName=whole`, headers: keyHeaders },
+      { method: 'POST', path: UPLOAD_AVATAR, headers: keyHeaders },
+      { method: 'PATCH', path: await create(other, keyedId, image.length), headers: { ...keyHeaders, ...chunkHeaders(0) } },
+    ];
+    const offset = async (gateway: number) => (await elsewhere(session, gateway).get(path)).data.byteOffset as number;
+    /** Sends a part of a body; resolves with the status of the response, or an error. */
+    const sendPart = (api: Api, { method, path, headers }: Part, part: Uint8Array, byteSize: number) => {
+      const { baseUrl, headers: caller } = elsewhere(api, 0);
+      const options = { method, agent: false, headers: { ...caller, ...headers, 'content-length': byteSize } };
+      const req = plainRequest(baseUrl + path, options);
+      onTestFinished(() => void req.destroy());
+      const broken = new Promise((resolve) => req.on('response', (res) => resolve(res.resume().statusCode)).on('error', resolve));
+      req.write(part);
+      return broken;
+    };
+    // All bytes go to the first process.
     await second.kill();
-    const { baseUrl, headers } = elsewhere(owner.session, 0);
-    const chunk = plainRequest(`${baseUrl}${path}`, {
-      method: 'PATCH',
-      agent: false,
-      headers: { ...headers, ...chunkHeaders(0), 'content-length': bytes.length },
-    });
-    const broken = new Promise((resolve) => chunk.on('response', (res) => resolve(res.resume().statusCode)).on('error', resolve));
-    chunk.write(bytes.subarray(0, 11 * MIB));
+    const chunk = { method: 'PATCH', path, headers: chunkHeaders(0) };
+    const broken = [sendPart(session, chunk, bytes.subarray(0, 11 * MIB), bytes.length)];
     // Bytes are recorded every 10 MiB.
     await eventually(async () => expect(await offset(0)).toBe(10 * MIB), READY);
+    for (const one of keyed) broken.push(sendPart(other, one, image.subarray(0, 10), image.length));
+    await withClient(fleet.databaseUrl, async (client) => {
+      const areFree = async () => (await client.query(RUNNING)).rows.map(({ is_free: isFree }) => isFree);
+      await eventually(async () => expect(await areFree()).toEqual([false, false, false]), READY);
+      await first.kill();
+      // Leases outlast the test: only the end of the process frees the keys.
+      for (const table of ['upload_intent', 'resumable_upload'])
+        await client.query(`update files.${table} set lease_until = now() + interval '1 hour' where process_lock is not null`);
+      await eventually(async () => expect(await areFree()).toEqual([true, true, true]), READY);
+    });
     await second.start();
-    await first.kill();
-    expect(await broken).not.toBe(204);
-    chunk.destroy();
+    for (const { method, path, headers } of keyed) {
+      const repeated = await eventually(async () => {
+        const answer = await elsewhere(other, 1).send(method, path, { body: image, headers, mayFail: true });
+        // A gateway may not know yet that the process has ended.
+        expect(answer.status).not.toBe(503);
+        return answer;
+      }, READY);
+      expect([outcome(repeated), repeated.headers.get('idempotency-replayed')]).toEqual([
+        expect.stringMatching(/^20[04]$/),
+        null,
+      ]);
+    }
+    for (const end of broken) expect(await end).not.toBe(204);
     const last = await eventually(async () => {
       const byteOffset = await offset(1);
       expect(byteOffset).toBeGreaterThanOrEqual(10 * MIB);
       const options = { headers: chunkHeaders(byteOffset), mayFail: true };
-      const answer = await elsewhere(owner.session, 1).patch(path, bytes.subarray(byteOffset), {}, options);
+      const answer = await elsewhere(session, 1).patch(path, bytes.subarray(byteOffset), {}, options);
       expect(answer.status).toBe(204);
       return answer;
     }, READY);
     expect(last.headers.get('x-file-checksum')).toBe(hash('sha256', bytes));
     await first.start();
-    const file = await elsewhere(owner.session, 0).get('/api/v1/panel/get-files-metadata', { applicationId });
-    expect(file.data).toMatchObject({ totalFiles: 1 });
+    for (const [api, id, totalFiles] of [
+      [session, applicationId, 1],
+      [other, keyedId, 2],
+    ] as const) {
+      const file = await elsewhere(api, 0).get(METADATA, { applicationId: id });
+      expect(file.data).toMatchObject({ totalFiles });
+    }
   });
 
   it('execute a change again whose process was killed before its end, with the same idempotency key', async () => {
