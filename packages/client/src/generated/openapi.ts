@@ -4181,6 +4181,8 @@ export interface operations {
                  * @example applicationId MDE5YTllNDEtMGI3ZC03YTA2LTlmNTItM2M4ZTFkNGI3YTE1,fileName c2V0dXAtMS4yLmV4ZQ==
                  */
                 "upload-metadata": string;
+                /** @description Digests of the body (RFC 9530). A body with another SHA-256 is rejected; other algorithms are ignored. */
+                "content-digest"?: string;
                 /** @description Any text, new for each request, that its repetitions have too. A repetition gets the first response. */
                 "idempotency-key"?: string;
             };

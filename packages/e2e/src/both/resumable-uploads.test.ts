@@ -178,6 +178,12 @@ describe('a request', () => {
   it.each([
     ['declares more bytes than its upload has', 4, 'Content-Length: 14\r\n\r\nlonger than it', '413'],
     ['sends more bytes than its upload has', 4, `${CHUNKED}e\r\nlonger than it\r\n0\r\n\r\n`, '413'],
+    [
+      'sends other bytes than its digest',
+      4,
+      `Content-Digest: sha-256=:${'A'.repeat(43)}=:\r\nContent-Length: 4\r\n\r\nsome`,
+      '400',
+    ],
     ['sends tiny chunks', MIB, `${CHUNKED}${'1\r\nx\r\n'.repeat(100_000)}`, '400'],
   ])('that creates an upload and %s is rejected and changes nothing', async (_what, byteSize, rest, status) => {
     const fileName = unique();

@@ -39,10 +39,12 @@ export function addIdempotency(request: FastifyRequest, route: Route): void {
   const context = currentRequest();
   if (key === undefined || !context || !takesIdempotencyKey(route)) return;
   if (typeof key !== 'string' || !IDEMPOTENCY_KEY.test(key)) throw commonErrors.idempotency_key_invalid();
-  const digest = (request.headers as { readonly 'content-digest'?: Buffer })['content-digest'];
+  // Parsed by routes that take bytes; others ignore it.
+  const digest: unknown = request.headers['content-digest'];
+  const bytes = Buffer.isBuffer(digest) ? digest.toString('base64url') : '';
   // They stand for the body of a resumable upload, which comes later.
   const { 'upload-length': length = '', 'upload-metadata': metadata = '' } = request.raw.headers;
-  const body = digest?.toString('base64url') ?? context.bodyHash ?? `${length}${metadata}`;
+  const body = context.bodyHash ?? `${bytes}${length}${metadata}`;
   const fingerprint = hash('sha256', `${request.method} ${request.url}\n${body}`, 'base64url');
   context.idempotency = {
     [IDEMPOTENCY_KEY_HEADER]: key,

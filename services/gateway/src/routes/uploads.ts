@@ -104,7 +104,7 @@ const OFFSET_HEADERS = {
 };
 
 /** Rejections of first bytes that end the upload they came with: the request itself is at fault. */
-const BODY_FAULTS = new Set(['chunk_too_long', 'chunks_too_small']);
+const BODY_FAULTS = new Set(['chunk_too_long', 'chunks_too_small', 'checksum_mismatch']);
 
 type UploadRequest = Parameters<typeof readRequestBody>[0];
 
@@ -167,6 +167,7 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
       headers: tusHeaders.extend({
         'upload-length': byteCount('Size of the whole file in bytes.', '17'),
         'upload-metadata': metadata,
+        ...digestHeaders.shape,
       }),
       data: upload,
       successStatus: 201,
