@@ -1,6 +1,6 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { Release, ReleaseArtifact } from '@latchkey/proto/latchkey/apps/v1/release_pb';
-import { artifactsFor } from './offer.ts';
+import { artifactsFor, canonicalLabel } from './offer.ts';
 
 export type UrlOf = (artifact: ReleaseArtifact) => string;
 
@@ -31,8 +31,13 @@ export function tauriUpdate(release: Release, artifact: ReleaseArtifact, urlOf: 
   return JSON.stringify({ ...update, signature: tauriSignature(artifact) });
 }
 
-/** `latest.yml` of electron-updater. Its values are in the JSON that YAML includes. */
-export function electronUpdate(release: Release, artifacts: readonly ReleaseArtifact[], urlOf: UrlOf): string {
+/**
+ * `latest.yml` of electron-updater. Its values are in the JSON that YAML includes. The files for
+ * x86_64 are the first: it takes the first one if no name has its architecture.
+ */
+export function electronUpdate(release: Release, found: readonly ReleaseArtifact[], urlOf: UrlOf): string {
+  const isOther = ({ arch }: ReleaseArtifact) => Number(canonicalLabel(arch) !== 'x86_64');
+  const artifacts = found.toSorted((a, b) => isOther(a) - isOther(b));
   const files = artifacts.map((a) => `  - url: ${quote(urlOf(a))}\n    sha512: ${quote(a.sha512)}\n    size: ${a.byteSize}\n`);
   const [first] = artifacts as [ReleaseArtifact];
   return [

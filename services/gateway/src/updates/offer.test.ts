@@ -37,6 +37,13 @@ it('escapes texts in XML and YAML', () => {
   expect(yaml.split('\n').every((line) => /^(?:files:|(?: {2}- | {4})?\w+: (?:".*"|\d+)|)$/.test(line))).toBe(true);
 });
 
+it('lists files for x86_64 first for electron-updater', () => {
+  const artifacts = ['arm64', 'universal', 'x64'].map((arch) => ({ ...artifact, arch, name: arch }));
+  const found = create(ReleaseSchema, { version: '1.0.0', artifacts });
+  const yaml = electronUpdate(found, found.artifacts, ({ name }) => name);
+  expect([...yaml.matchAll(/(?:url|path): "(.*)"/g)].map(([, url]) => url)).toEqual(['x64', 'arm64', 'universal', 'x64']);
+});
+
 it('finds the Ed25519 signature for Sparkle in other formats, unless it is of a hash', () => {
   const bytes = Buffer.alloc(64, 7);
   const minisign = (algorithm: string) =>
