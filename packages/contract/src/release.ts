@@ -22,5 +22,7 @@ export const SIGNING_KEY_RULE = 'must be a minisign public key: the 56 character
 
 /** Releases of an application at most, drafts included. */
 export const RELEASES_MAX = 500;
-/** Releases of a feed at most, the highest versions. */
-export const FEED_RELEASES_MAX = 10;
+/** Highest versions of a channel that its feed has. */
+export const FEED_RECENT_RELEASES = 10;
+/** Releases of a feed at most, lower ones for other platforms and outside of roll-outs included. */
+export const FEED_RELEASES_MAX = 20;

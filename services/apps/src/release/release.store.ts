@@ -34,9 +34,14 @@ export function selectReleases(db: Db, applicationId: string, limit: number): Pr
   return found.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).execute();
 }
 
-export function selectPublishedVersions(db: Db, applicationId: string, channel: string) {
-  const found = db.selectFrom('release').select(['id', 'version']).where('application_id', '=', applicationId);
-  return found.where('channel', '=', channel).where('status', '=', 'published').execute();
+/** Platforms of a release, each with an architecture. */
+const targets = sql<string[]>`array(
+  select distinct platform || ' ' || arch from release_artifact where release_id = release.id)`;
+
+export function selectPublished(db: Db, applicationId: string, channel: string) {
+  const found = db.selectFrom('release').select(['id', 'version', 'rollout_percent', targets.as('targets')]);
+  const published = found.where('application_id', '=', applicationId).where('status', '=', 'published');
+  return published.where('channel', '=', channel).execute();
 }
 
 /** Some releases, in no order. */

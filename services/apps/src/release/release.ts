@@ -1,7 +1,7 @@
 import type { Acting } from '@latchkey/audit/actor';
 import { runTransaction } from '@latchkey/audit/transaction';
 import { RELEASES_LISTED_MAX } from '@latchkey/contract/page-size';
-import { FEED_RELEASES_MAX, RELEASES_MAX, STABLE_CHANNEL } from '@latchkey/contract/release';
+import { FEED_RECENT_RELEASES, FEED_RELEASES_MAX, RELEASES_MAX, STABLE_CHANNEL } from '@latchkey/contract/release';
 import { isUniqueViolation } from '@latchkey/kit/database/database';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import type {
@@ -105,7 +105,7 @@ export async function publishRelease(ctx: Acting<AppsContext>, request: PublishR
     const { tx, row, record } = change;
     requireDraft(release);
     const { version, channel } = release;
-    const published = await store.selectPublishedVersions(tx, row.id, channel);
+    const published = await store.selectPublished(tx, row.id, channel);
     if (published.some((other) => semver.compare(other.version, version) >= 0)) throw errors.release_downgrade();
     const artifacts = verifyArtifacts(release, files, await selectSigningKeys(tx, row.id));
     await store.replaceArtifacts(tx, release.id, artifacts);
@@ -195,10 +195,20 @@ async function readRelease({ tx, row }: ApplicationChange, id: string): Promise<
   return (await store.selectReleaseOf(tx, row.id, id)) as store.ReleaseWithArtifacts;
 }
 
+/**
+ * Writes the highest versions of a channel, and those that clients of other platforms or outside of a
+ * roll-out are offered instead.
+ */
 async function writeFeed({ tx, row }: ApplicationChange, channel: string): Promise<void> {
-  const published = await store.selectPublishedVersions(tx, row.id, channel);
-  const highest = published.toSorted(byVersion).slice(0, FEED_RELEASES_MAX);
-  const ids = highest.map(({ id }) => id);
+  const published = (await store.selectPublished(tx, row.id, channel)).toSorted(byVersion);
+  // Platforms whose clients are all offered a higher version; the empty one is any.
+  const served = new Set<string>();
+  const offered = published.filter(({ rollout_percent, targets }, index) => {
+    const added = rollout_percent < 100 ? [] : ['', ...targets].filter((target) => !served.has(target));
+    for (const target of added) served.add(target);
+    return index < FEED_RECENT_RELEASES || added.length > 0;
+  });
+  const ids = offered.slice(0, FEED_RELEASES_MAX).map(({ id }) => id);
   await store.writeFeed(tx, row.id, channel, (await store.selectReleasesByIds(tx, ids)).toSorted(byVersion));
 }
 
