@@ -177,8 +177,10 @@ describe('feeds', () => {
     expect([again.status, again.text]).toEqual([304, '']);
     const part = await fetch(feed.artifacts[0].url, { headers: { range: 'bytes=4-8' } });
     expect([part.status, await part.text()]).toEqual([206, content.slice(4, 9)]);
-    const forged = feed.artifacts[0].url.replace('/download/', '/download/A');
-    expect((await fetch(forged)).status).toBe(404);
+    const { url } = feed.artifacts[0];
+    // electron-updater requests the block map beside a file.
+    for (const other of [url.replace('/download/', '/download/A'), url.replace('/stable/', '/beta/'), `${url}.blockmap`])
+      expect((await fetch(other)).status).toBe(404);
   });
 
   it('never offer a yanked release, and its URLs end', async () => {

@@ -1,7 +1,8 @@
 import { runTransaction } from '@latchkey/audit/transaction';
 import { CHANNEL } from '@latchkey/contract/release';
 import { parseId } from '@latchkey/kit/validation/id';
-import type { DetachFileRequest } from '@latchkey/proto/latchkey/apps/v1/release_pb';
+import { isStorable } from '@latchkey/kit/validation/text';
+import type { DetachFileRequest, ResolveDownloadRequest } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import { findKeyHolder } from '../runtime-key/runtime-key.ts';
@@ -30,11 +31,13 @@ export async function getFeed(ctx: AppsContext, applicationText: string, channel
   return { applicationId, applicationName, publicUpdates, releasesJson: releases ?? '[]' };
 }
 
-/** The file of a download token that a published release has. Throws `feed_not_found`. */
-export async function resolveDownload(ctx: AppsContext, applicationText: string, token: string) {
-  const applicationId = parseId(applicationText);
+/** The file of a URL of a feed, while a release is published with it. Throws `feed_not_found`. */
+export async function resolveDownload(ctx: AppsContext, { token, ...request }: ResolveDownloadRequest) {
+  const applicationId = parseId(request.applicationId);
   const fileId = applicationId && readDownloadToken(ctx.downloadKey, applicationId, token, ctx.clock());
-  const accountId = fileId && (await store.selectOwnerOfPublished(ctx.db, applicationId, fileId));
+  const isNamed = [request.channel, request.name].every(isStorable);
+  const published = fileId && isNamed && { ...request, applicationId, fileId };
+  const accountId = published && (await store.selectOwnerOfPublished(ctx.db, published));
   if (!accountId) throw errors.feed_not_found();
   return { accountId, fileId };
 }

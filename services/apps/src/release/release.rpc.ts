@@ -41,7 +41,7 @@ export function releaseRpc(ctx: AppsContext): RpcImpl<typeof ReleaseService> {
       const { applicationId, releasesJson, ...feed } = await getFeed(ctx, request.applicationId, channel, httpKey);
       return { ...feed, releases: readOffered(applicationId, channel, releasesJson) };
     },
-    resolveDownload: ({ applicationId, token }) => resolveDownload(ctx, applicationId, token),
+    resolveDownload: (request) => resolveDownload(ctx, request),
   };
 }
 

@@ -135,12 +135,21 @@ export async function renewRevisions(tx: Db, applicationId: string, fileId: stri
     where file_id = ${fileId} and release.id = release_id and application_id = ${applicationId}`.execute(tx);
 }
 
-/** The account of an application with a published release that has the file. */
-export async function selectOwnerOfPublished(db: Db, applicationId: string, fileId: string): Promise<string | undefined> {
+/** An artifact of a channel. */
+interface PublishedFile {
+  readonly applicationId: string;
+  readonly channel: string;
+  readonly fileId: string;
+  readonly name: string;
+}
+
+/** The account of an application whose channel has a published release with the file by that name. */
+export async function selectOwnerOfPublished(db: Db, file: PublishedFile): Promise<string | undefined> {
   const { rows } = await sql<{ account_id: string }>`
-    select account_id from application where id = ${applicationId} and exists (
+    select account_id from application where id = ${file.applicationId} and exists (
       select from release join release_artifact on release_id = release.id
-      where file_id = ${fileId} and application_id = ${applicationId} and status = 'published')`.execute(db);
+      where file_id = ${file.fileId} and name = ${file.name} and channel = ${file.channel}
+        and application_id = ${file.applicationId} and status = 'published')`.execute(db);
   return rows[0]?.account_id;
 }
 

@@ -111,20 +111,38 @@ describe('a feed', () => {
     expect(rows).toHaveLength(1);
   });
 
-  it('has download tokens for a day, of that application and while the release is published', async () => {
+  it('has the complete release below many partial roll-outs, and the last one for each platform', async () => {
+    const owned = await apps.createOwned();
+    const mac = { ...artifact, platform: 'darwin' };
+    const publishOne = async (version: string, artifacts: readonly (typeof artifact)[], rolloutPercent: number) => {
+      const release = { version, channel: 'stable', notes: '', rolloutPercent, artifacts: [...artifacts] };
+      const { release: made } = await apps.releases.createRelease({ ...owned, release });
+      await apps.releases.publishRelease({ ...owned, releaseId: made?.id ?? '', files: artifacts.map(() => inspected) });
+    };
+    await publishOne('1.0.0', [mac], 100);
+    await publishOne('1.1.0', [artifact], 100);
+    await publishOne('1.2.0', [artifact], 100);
+    for (let minor = 3; minor < 13; minor += 1) await publishOne(`1.${minor}.0`, [artifact], 10);
+    const versions = (await feedOf(owned)).map(({ version }) => version);
+    expect(versions.slice(9)).toEqual(['1.3.0', '1.2.0', '1.0.0']);
+  });
+
+  it('has download URLs for a day, of that application, channel and name, while the release is published', async () => {
     const ref = await draft(await apps.createOwned());
     const other = await apps.createOwned();
     await publish(ref);
     const token = (await feedOf(ref))[0]?.artifacts[0]?.downloadToken ?? '';
-    const resolve = ({ applicationId }: OwnedRef) => apps.releases.resolveDownload({ applicationId, token });
-    expect(await resolve(ref)).toMatchObject({ accountId: ref.accountId, fileId: FILE });
-    expect(await refusalOf(resolve(other))).toMatchObject({ reason: 'feed_not_found' });
+    const url = { applicationId: ref.applicationId, channel: 'stable', token, name: artifact.name };
+    const resolve = (change: object = {}) => apps.releases.resolveDownload({ ...url, ...change });
+    expect(await resolve()).toMatchObject({ accountId: ref.accountId, fileId: FILE });
+    const others = [{ applicationId: other.applicationId }, { channel: 'beta' }, { name: 'Setup.blockmap' }, { name: '\0' }];
+    for (const change of others) expect(await refusalOf(resolve(change))).toMatchObject({ reason: 'feed_not_found' });
     apps.clock.advance(24 * HOUR_MS - 1);
-    expect(await resolve(ref)).toMatchObject({ fileId: FILE });
+    expect(await resolve()).toMatchObject({ fileId: FILE });
     apps.clock.advance(2 * HOUR_MS);
-    expect(await refusalOf(resolve(ref))).toMatchObject({ reason: 'feed_not_found' });
+    expect(await refusalOf(resolve())).toMatchObject({ reason: 'feed_not_found' });
     const renewed = (await feedOf(ref))[0]?.artifacts[0]?.downloadToken ?? '';
-    expect(await apps.releases.resolveDownload({ ...ref, token: renewed })).toMatchObject({ fileId: FILE });
+    expect(await resolve({ token: renewed })).toMatchObject({ fileId: FILE });
   });
 
   it('is not served to a rotated key', async () => {

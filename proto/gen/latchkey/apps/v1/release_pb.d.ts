@@ -1055,6 +1055,20 @@ export declare type ResolveDownloadRequest = Message<"latchkey.apps.v1.ResolveDo
    * @generated from field: string token = 2;
    */
   token: string;
+
+  /**
+   * Channel of the feed. Required.
+   *
+   * @generated from field: string channel = 3;
+   */
+  channel: string;
+
+  /**
+   * Name of the artifact: updaters also request files beside it, such as its block map. Required.
+   *
+   * @generated from field: string name = 4;
+   */
+  name: string;
 };
 
 /**
