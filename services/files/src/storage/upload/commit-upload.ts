@@ -18,6 +18,7 @@ import { addUsage, selectCharges, subtractUsage } from './usage.store.ts';
 import { chargeMib, checkFits, findDeleted, sumUsage } from './usage.ts';
 
 const UNKNOWN_TYPE = 'application/octet-stream';
+const PNG_SIGNATURE = Buffer.from('89504e470d0a1a0a', 'hex');
 
 /** An upload whose bytes are stored under its id. */
 interface StoredUpload {
@@ -123,5 +124,7 @@ async function lockFormer(tx: Kysely<FilesDatabase>, applicationId: string, disp
 async function sniffType(head: Buffer): Promise<string> {
   const { fileTypeFromBuffer } = await import('file-type');
   const type = await fileTypeFromBuffer(head).catch(() => undefined);
-  return type?.mime ?? UNKNOWN_TYPE;
+  // The library reports no PNG without a valid first chunk.
+  const isPng = head.subarray(0, PNG_SIGNATURE.length).equals(PNG_SIGNATURE);
+  return type?.mime ?? (isPng ? 'image/png' : UNKNOWN_TYPE);
 }

@@ -51,11 +51,14 @@ describe('an upload', () => {
     expect(await holdingsOf(files, ref)).toEqual({ ...ONE, chargedMib: 3 });
   });
 
-  it('has the content type of its first bytes', async () => {
+  it.each([
+    ['image/png', '89504e470d0a1a0a'],
+    ['application/zip', '504b0304'],
+  ])('has the content type of its first bytes, %s', async (contentType, start) => {
     const ref = files.createOwned();
-    const png = Buffer.concat([Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'), Buffer.alloc(5_000)]);
-    await uploads.upload(ref, Readable.from([png.subarray(0, 3), png.subarray(3)]));
-    expect((await uploads.client.listFiles(ref)).files[0]?.contentType).toBe('image/png');
+    const bytes = Buffer.concat([Buffer.from(start, 'hex'), Buffer.alloc(5_000)]);
+    await uploads.upload(ref, Readable.from([bytes.subarray(0, 3), bytes.subarray(3)]));
+    expect((await uploads.client.listFiles(ref)).files[0]).toMatchObject({ contentType });
   });
 
   it('is rejected alike for applications that are foreign, deleted or no UUID', async () => {
