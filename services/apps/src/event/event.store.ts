@@ -42,7 +42,7 @@ const SELECT_OWN_AFTER = {
   text: `select log.epoch, last_sequence, event.* from application cross join event_log log
     left join lateral (
       select id, sequence, type, data, created_at from application_event
-      where application_id = $1 and sequence > case log.epoch when $3 then $4 else 0 end order by sequence limit $5
+      where application_id = $1 and sequence > case log.epoch when $3 then $4::bigint else 0 end order by sequence limit $5
     ) event on true
     where application.id = $1 and application.account_id = $2`,
 };

@@ -214,7 +214,9 @@ describe('events that an owner pulls', () => {
     await apps.db.query('delete from application_event where application_id = $1 and sequence < 3', [ref.applicationId]);
     expect(await pull(ref, { ...at3, sequence: 1n })).toMatchObject({ sequences: [3], gap: true });
     expect(await pull(ref, { ...at3, sequence: 2n })).toMatchObject({ sequences: [3], gap: false });
-    expect(await pull(ref, { ...at3, sequence: 9n })).toMatchObject({ sequences: [], gap: true, next: at3 });
+    for (const sequence of [9n, 2n ** 63n - 1n])
+      expect(await pull(ref, { ...at3, sequence })).toMatchObject({ sequences: [], gap: true, next: at3 });
+    expect(await pull(ref, { epoch: '\0', sequence: 3n })).toMatchObject({ sequences: [3], gap: true, next: at3 });
     expect(await pull(ref)).toMatchObject({ sequences: [3], gap: false });
     await apps.db.query('delete from application_event where application_id = $1', [ref.applicationId]);
     expect(await pull(ref, { ...at3, sequence: 2n })).toMatchObject({ sequences: [], gap: true, next: at3 });

@@ -1,6 +1,7 @@
 import { create, fromJson, hasOption, type JsonValue, type MessageInitShape, toJson } from '@bufbuild/protobuf';
 import { currentContext } from '@latchkey/kit/log/request-context';
 import { newId, parseId } from '@latchkey/kit/validation/id';
+import { isStorable } from '@latchkey/kit/validation/text';
 import { ApplicationEventSchema, live } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import type { Kysely } from 'kysely';
 import type { ApplicationRow } from '../application/application.store.ts';
@@ -88,15 +89,16 @@ function toEvent({ id, sequence, created_at, type, data }: Omit<LoggedRow, 'epoc
  */
 export async function pullEvents(ctx: AppsContext, ref: ApplicationRef, position: Position | undefined, pageSize: number) {
   const limit = parsePageSize(pageSize);
-  const rows = await selectOwnEventsAfter(ctx.pool, parseRef(ref), position ?? { epoch: '', sequence: '0' }, limit);
+  const after = position && isStorable(position.epoch) ? position : { epoch: '', sequence: '0' };
+  const rows = await selectOwnEventsAfter(ctx.pool, parseRef(ref), after, limit);
   const [first] = rows;
   if (!first) throw errors.application_not_found();
   const { epoch } = first;
   const events = rows.flatMap((row) => (row.id === null ? [] : [toEvent(row)]));
   const last = BigInt(first.last_sequence);
   const sequence = events.at(-1)?.sequence ?? last;
-  const after = BigInt(position?.sequence ?? 0);
-  const isContinuous = events[0] ? events[0].sequence === after + 1n : last === after;
+  const known = BigInt(after.sequence);
+  const isContinuous = events[0] ? events[0].sequence === known + 1n : last === known;
   const gap = position !== undefined && !(position.epoch === epoch && isContinuous);
   return { events, next: { epoch, sequence }, gap };
 }
