@@ -1,4 +1,5 @@
-import { Command, Option } from 'commander';
+import { CHANNEL, CHANNEL_RULE, STABLE_CHANNEL } from '@latchkey/contract/release';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { resolveApplication } from '../lookup/resolve.ts';
 import { formatTime } from '../output/text.ts';
 import { examples, withContext } from '../program/command.ts';
@@ -15,7 +16,15 @@ export function releaseCommand(io: Io): Command {
 
 const appOption = () => new Option('-a, --app <app>', 'name or id of the application').makeOptionMandatory().env('LATCHKEY_APP');
 
-const percent = (text: string) => (/^\d{1,3}$/.test(text) ? Number(text) : Number.NaN);
+function readPercent(text: string): number {
+  if (/^\d{1,3}$/.test(text) && Number(text) <= 100) return Number(text);
+  throw new InvalidArgumentError('It must be a whole number from 0 to 100.');
+}
+
+function readChannel(text: string): string {
+  if (CHANNEL.test(text)) return text;
+  throw new InvalidArgumentError(`It ${CHANNEL_RULE}.`);
+}
 
 function addPublish(release: Command, io: Io): void {
   const command = release
@@ -23,12 +32,12 @@ function addPublish(release: Command, io: Io): void {
     .description(
       'Upload files, and publish them as a release. Platform, architecture and version are those in the names; *.sig and *.minisig sign the file they are named after',
     )
-    .argument('<path...>', 'files and their signatures; *.yml, *.blockmap and *.txt are skipped')
+    .argument('<path...>', 'files and their signatures; folders, *.yml, *.blockmap and *.txt are skipped')
     .addOption(appOption())
-    .option('--channel <channel>', 'channel', 'stable')
+    .option('--channel <channel>', 'channel', readChannel, STABLE_CHANNEL)
     .option('--release-version <version>', 'Semantic Version; that in the names of the files unless set')
     .option('--notes <path>', 'file with notes; of a changelog, only the section of the version')
-    .option('--rollout <percent>', 'share of the clients that are offered it', percent, 100)
+    .option('--rollout <percent>', 'share of the clients that are offered it', readPercent, 100)
     .option('--draft', 'leave it as a draft')
     .action(withContext(io, (context, paths: string[], options: PublishOptions) => publishFiles(context, paths, options)));
   examples(command, [

@@ -1,8 +1,9 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Latchkey, Release, ReleaseArtifact } from '@latchkey/client';
 import { artifactKey } from '@latchkey/contract/artifact';
 import { guessArtifact } from '@latchkey/contract/guess-artifact';
+import { isSemver, RELEASE_NOTES_MAX, SEMVER_RULE } from '@latchkey/contract/release';
 import { resolveApplication } from '../lookup/resolve.ts';
 import type { Context } from '../program/context.ts';
 import { CliError } from '../program/errors.ts';
@@ -35,7 +36,10 @@ const SKIPPED = /\.(?:ya?ml|blockmap|txt)$/;
 export async function publishFiles(context: Context, paths: readonly string[], options: PublishOptions): Promise<void> {
   const artifacts = await readArtifacts(paths);
   const version = options.releaseVersion ?? findVersion(artifacts);
+  if (!isSemver(version)) throw new CliError('usage', `The version ${version} ${SEMVER_RULE}. Set it with --release-version.`);
   const notes = options.notes === undefined ? '' : readNotes(await readText(options.notes), version);
+  if (Array.from(notes).length > RELEASE_NOTES_MAX)
+    throw new CliError('usage', `The notes are longer than ${RELEASE_NOTES_MAX} characters. Shorten them.`);
   const client = await context.client();
   const { id: applicationId } = await resolveApplication(client, options.app);
   const uploaded = await uploadArtifacts(context, client, applicationId, artifacts);
@@ -57,7 +61,8 @@ export async function publishFiles(context: Context, paths: readonly string[], o
 
 /** Finds every problem before anything is sent. */
 async function readArtifacts(paths: readonly string[]): Promise<LocalArtifact[]> {
-  const named = paths.filter((path) => !SIGNATURE.test(path) && !SKIPPED.test(path));
+  const folders = await Promise.all(paths.map((path) => stat(path).then((found) => found.isDirectory(), rejectUnreadable(path))));
+  const named = paths.filter((path, i) => !folders[i] && !SIGNATURE.test(path) && !SKIPPED.test(path));
   if (named.length === 0) throw new CliError('usage', 'No file to publish. Name at least one.');
   const artifacts = await Promise.all(
     named.map(async (path) => {
@@ -83,14 +88,17 @@ function findVersion(artifacts: readonly LocalArtifact[]): string {
 }
 
 function readText(path: string): Promise<string> {
-  return readFile(path, 'utf8').catch(() => {
-    throw new CliError('usage', `${path} does not exist or can't be read. Check the path.`);
-  });
+  return readFile(path, 'utf8').catch(rejectUnreadable(path));
 }
+
+const rejectUnreadable = (path: string) => (): never => {
+  throw new CliError('usage', `${path} does not exist or can't be read. Check the path.`);
+};
 
 async function uploadArtifacts(context: Context, client: Latchkey, applicationId: string, artifacts: readonly LocalArtifact[]) {
   const stored = new Map<string, string>();
-  for await (const { displayName, id } of client.files.iterate(applicationId)) stored.set(displayName, id);
+  for await (const { displayName, checksum, id } of client.files.iterate(applicationId))
+    stored.set(`${displayName} ${checksum}`, id);
   const { signal, release } = abortOnSignal();
   const uploaded: ReleaseArtifact[] = [];
   const width = Math.max(...artifacts.map(({ name }) => name.length));
@@ -98,9 +106,10 @@ async function uploadArtifacts(context: Context, client: Latchkey, applicationId
     for (const { path, ...artifact } of artifacts) {
       const progress = new UploadProgress(context, artifact.name, width);
       // Names of files on the server are shorter than those of builds; the content makes one.
-      const name = `r-${(await readHash(path)).slice(0, 14)}`;
+      const checksum = await hashFile(path).catch(rejectUnreadable(path));
+      const name = `r-${checksum.slice(0, 14)}`;
       const retry = createRateLimitRetry((line) => progress.wait(line), signal);
-      const known = stored.get(name);
+      const known = stored.get(`${name} ${checksum}`);
       const fileId = known ?? (await retry(() => client.files.upload(applicationId, path, { name, signal }))).id;
       progress.end(known ? 'unchanged' : 'uploaded');
       uploaded.push({ fileId, ...artifact });
@@ -109,12 +118,6 @@ async function uploadArtifacts(context: Context, client: Latchkey, applicationId
     release();
   }
   return uploaded;
-}
-
-function readHash(path: string): Promise<string> {
-  return hashFile(path).catch(() => {
-    throw new CliError('usage', `${path} can't be read. Check the path.`);
-  });
 }
 
 /**

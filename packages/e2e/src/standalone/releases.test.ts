@@ -414,6 +414,10 @@ it('latchkey release publish uploads a build, publishes it, and goes on with wha
   expect((await run(['release', 'yank', release], env)).stdout).toBe('Yanked 2.1.0 of beta.\n');
   expect(await run(publishing, env)).toMatchObject(taken);
   expect((await run([...publishing.slice(0, 2), notes, '--app', id], env)).code).not.toBe(0);
+  // Another file that has the name of a build is not published in its place.
+  const planted = write('Acme Setup 2.2.0.exe', 'planted');
+  await upload(api, id, `r-${createHash('sha256').update('planted').digest('hex').slice(0, 14)}`, 'other bytes');
+  expect(await run(['release', 'publish', planted, '--app', id], env)).toMatchObject({ code: 1, stdout: '' });
 });
 
 it('latchkey apply publishes the declared version of a channel', async () => {
