@@ -76,7 +76,7 @@ async function receive(ctx: FilesContext, ticket: string, source: Readable, requ
     if (reason === 'outcome_unknown') throw err;
     await abandon(ctx, intent, err instanceof Overdue || reason === 'dependency_unavailable');
     // The upload that this one repeats was committed meanwhile.
-    const stored = reason === 'file_name_taken' && (await findRepeated(ctx.db, origin, { ...intent, checksum: body.checksum }));
+    const stored = reason === 'file_name_taken' && checksum && (await findRepeated(ctx.db, origin, { ...intent, checksum }));
     if (stored) return stored;
     throw err instanceof Overdue ? err.cause : err;
   } finally {

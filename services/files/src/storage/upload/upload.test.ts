@@ -116,17 +116,22 @@ describe('an upload that is repeated with its checksum', () => {
     expect(await holdingsOf(files, ref)).toEqual(ONE);
   });
 
-  it('is answered with the stored file where the first one is committed meanwhile', async () => {
+  it.each([
+    ['is answered with the stored file', sha256(SOME)],
+    ['without it, is rejected', Buffer.alloc(0)],
+  ])('%s where the first one is committed meanwhile', async (_outcome, expectedChecksum) => {
     const ref = files.createOwned();
     const credentialId = randomUUID();
-    const { ticket } = await beginAs(ref, credentialId);
+    const { ticket } = await beginAs(ref, credentialId, expectedChecksum);
     const id = await storeFile(files, ref, { name: 'release', bytes: SOME });
     await files.db.query(
       `insert into audit_entry (id, account_id, action, actor, credential_id, subject, subject_id, changes)
         values (gen_random_uuid(), $1, 'file.uploaded', 'api_key', $2, 'file', $3, jsonb_build_object('checksum', $4::text))`,
       [ref.accountId, credentialId, id, sha256(SOME).toString('hex')],
     );
-    expect(await uploads.send(ticket, SOME)).toMatchObject({ id, checksum: sha256(SOME) });
+    const sent = uploads.send(ticket, SOME);
+    if (expectedChecksum.length > 0) expect(await sent).toMatchObject({ id, checksum: sha256(SOME) });
+    else expect(await reasonOf(sent)).toBe('file_name_taken');
     expect(await holdingsOf(files, ref)).toEqual(ONE);
   });
 });
