@@ -103,6 +103,22 @@ it('a revoked key gets no replay, and the secret of a new key only the credentia
   expect((await keyed(owner.session, key)(made)).data.plaintextKey).toBe(first.data.plaintextKey);
 });
 
+it.each(CHANGES.filter(({ method, path }) => method === 'DELETE' && /\/(uploads|releases)\//.test(path)))(
+  '$method $path is replayed to a key that is restricted to the application, and to no other',
+  async ({ method, prepare, ...route }) => {
+    const { owner, query } = await open();
+    const idempotencyKey = randomUUID();
+    const { path = route.path, ...request } = (await prepare?.(owner.session, query.applicationId)) ?? {};
+    const outcomeOf = async (applicationId: string) => {
+      const { api } = await createKey(owner, { applicationIds: [applicationId] });
+      return outcome(await keyed(api, idempotencyKey)({ ...request, method, path }));
+    };
+    const [first, second] = [await outcomeOf(query.applicationId), await outcomeOf(query.applicationId)];
+    expect([first, second]).toEqual([expect.stringMatching(/^20[04]$/), first]);
+    expect(await outcomeOf(await createApplication(owner.session))).toBe('403 application_forbidden');
+  },
+);
+
 it('a deletion is not replayed to a key that was restricted to the application, once it has left the key', async () => {
   const { owner, query } = await open();
   const { api } = await createKey(owner, { applicationIds: [query.applicationId] });

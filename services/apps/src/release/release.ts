@@ -81,12 +81,17 @@ export async function updateRelease(ctx: Acting<AppsContext>, ref: ReleaseRef, g
   });
 }
 
-/** Removes a draft. Throws `application_not_found`, `release_not_found`, `release_not_draft`. */
-export async function deleteRelease(ctx: Acting<AppsContext>, ref: ReleaseRef): Promise<void> {
-  await changeRelease(ctx, ref, async ({ tx, record }, release) => {
+/**
+ * Removes a draft, and returns its application.
+ *
+ * @throws `application_not_found`, `release_not_found`, `release_not_draft`
+ */
+export async function deleteRelease(ctx: Acting<AppsContext>, ref: ReleaseRef) {
+  return changeRelease(ctx, ref, async ({ tx, row, record }, release) => {
     requireDraft(release);
     await store.deleteRelease(tx, release.id);
     await record('release.deleted', describe(release));
+    return { applicationId: row.id };
   });
 }
 

@@ -26,7 +26,7 @@ import { z } from 'zod';
 import type { Principal } from '../authentication/credential.ts';
 import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
-import { type ApplicationRef, resolveApplication } from '../routing/application.ts';
+import { type ApplicationRef, checkReplay, resolveApplication } from '../routing/application.ts';
 import { list } from '../routing/list.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import {
@@ -191,11 +191,12 @@ export function releaseRoutes({ clients }: RouteContext) {
           (found) => found.ref,
           (err: unknown) => {
             // Repeated with its idempotency key, the deletion of a release that is gone succeeds.
-            if (fromConnectError(err)?.reason !== 'release_not_found' || !principal.allApplications) throw err;
+            if (fromConnectError(err)?.reason !== 'release_not_found') throw err;
             return { accountId: principal.accountId, applicationId: '', releaseId: params.id };
           },
         );
-        return releases.deleteRelease(ref);
+        const { applicationId } = await releases.deleteRelease(ref);
+        await checkReplay(clients, principal, applicationId);
       },
     }),
     defineRoute(`POST ${URL}/:id/publish`, 'releases:write', {

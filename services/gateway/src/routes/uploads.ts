@@ -13,7 +13,7 @@ import { errors } from '../errors.ts';
 import { digestHeaders, requireDigest } from '../http/content-digest.ts';
 import { announcedByteSize, bytesTypeUnsupported, CHUNK_MEDIA_TYPE, sendContinue } from '../http/request-body.ts';
 import { currentRequest } from '../request-context.ts';
-import { resolveApplication } from '../routing/application.ts';
+import { checkReplay, resolveApplication } from '../routing/application.ts';
 import { readRequestBody } from '../routing/read-request-body.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationId, checksum, fileName, flag, idOf, idText, timestamp, toIso } from '../routing/schemas.ts';
@@ -284,12 +284,13 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
       failures: [method.endUpload, 'application_forbidden', 'tus_version_unsupported'],
       message: '',
       handle: async (request) => {
-        const { accountId, allApplications } = request.principal;
+        const { principal, params } = request;
         await find(request).catch((err: unknown) => {
           // Repeated with its idempotency key, the end of an upload that has ended succeeds.
-          if (fromConnectError(err)?.reason !== 'upload_expired' || !allApplications) throw err;
+          if (fromConnectError(err)?.reason !== 'upload_expired') throw err;
         });
-        await uploads.endUpload({ accountId, uploadId: request.params.id });
+        const { applicationId } = await uploads.endUpload({ accountId: principal.accountId, uploadId: params.id });
+        await checkReplay(clients, principal, applicationId);
       },
     }),
   ];

@@ -2,6 +2,7 @@ import { parseId } from '@latchkey/kit/validation/id';
 import type { Principal } from '../authentication/credential.ts';
 import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
+import { currentRequest } from '../request-context.ts';
 
 export interface ApplicationRef {
   readonly accountId: string;
@@ -21,6 +22,15 @@ export async function resolveApplication(clients: Clients, principal: Principal,
   if (principal.allApplications || principal.applicationIds.has(applicationId)) return ref;
   await checkOwned(clients, ref);
   throw errors.application_forbidden();
+}
+
+/**
+ * Checks the application of a replayed deletion, which only its response still names.
+ *
+ * @throws as {@link resolveApplication}
+ */
+export async function checkReplay(clients: Clients, principal: Principal, idText: string): Promise<void> {
+  if (currentRequest()?.isReplayed && !principal.allApplications) await resolveApplication(clients, principal, idText);
 }
 
 /** Throws `application_not_found` for another account's application. */

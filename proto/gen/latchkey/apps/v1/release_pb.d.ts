@@ -486,11 +486,17 @@ export declare type DeleteReleaseRequest = Message<"latchkey.apps.v1.DeleteRelea
 export declare const DeleteReleaseRequestSchema: GenMessage<DeleteReleaseRequest>;
 
 /**
- * DeleteReleaseResponse is empty.
+ * DeleteReleaseResponse says whose release was deleted.
  *
  * @generated from message latchkey.apps.v1.DeleteReleaseResponse
  */
 export declare type DeleteReleaseResponse = Message<"latchkey.apps.v1.DeleteReleaseResponse"> & {
+  /**
+   * Application, a UUID. Always set.
+   *
+   * @generated from field: string application_id = 1;
+   */
+  applicationId: string;
 };
 
 /**

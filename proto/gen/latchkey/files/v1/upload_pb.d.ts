@@ -316,11 +316,17 @@ export declare type EndUploadRequest = Message<"latchkey.files.v1.EndUploadReque
 export declare const EndUploadRequestSchema: GenMessage<EndUploadRequest>;
 
 /**
- * EndUploadResponse is empty.
+ * EndUploadResponse says whose upload has ended.
  *
  * @generated from message latchkey.files.v1.EndUploadResponse
  */
 export declare type EndUploadResponse = Message<"latchkey.files.v1.EndUploadResponse"> & {
+  /**
+   * Application, a UUID. Always set.
+   *
+   * @generated from field: string application_id = 1;
+   */
+  applicationId: string;
 };
 
 /**

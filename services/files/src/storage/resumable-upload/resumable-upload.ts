@@ -25,15 +25,16 @@ export async function listUploads(ctx: FilesContext, accountText: string): Promi
 }
 
 /**
- * Ends an unfinished upload and removes what it stored; a finished one keeps its file. Throws
- * `upload_not_found`, `upload_expired`.
+ * Ends an unfinished upload and removes what it stored; a finished one keeps its file. Returns its
+ * application. Throws `upload_not_found`, `upload_expired`.
  */
-export async function endUpload(ctx: FilesContext, accountText: string, idText: string): Promise<void> {
-  const keys = await runTransaction(ctx.db, async (tx) => {
-    const { accountId, id, state } = await findUpload({ ...ctx, db: tx }, accountText, idText);
-    return state === 'open' ? rows.endUploads(tx, { accountId, id }) : [];
+export async function endUpload(ctx: FilesContext, accountText: string, idText: string) {
+  const { applicationId, keys } = await runTransaction(ctx.db, async (tx) => {
+    const { accountId, applicationId, id, state } = await findUpload({ ...ctx, db: tx }, accountText, idText);
+    return { applicationId, keys: state === 'open' ? await rows.endUploads(tx, { accountId, id }) : [] };
   });
   await removeObjectsSoon(ctx, keys);
+  return { applicationId };
 }
 
 /** Ends expired uploads, and forgets those that ended a day ago. The sweeper removes their objects. */
