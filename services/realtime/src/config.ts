@@ -18,7 +18,7 @@ const serviceSettings = z.object({
   REALTIME_PORT: portSetting.default(8081),
   ...redisSettings,
   TRUSTED_PROXIES: trustedProxiesSetting,
-  /** Sockets of one process, those that are being opened included. Each takes about 25 KiB. */
+  /** Sockets of one process, those that are being opened included. Each takes 11 to 15 KiB. */
   SOCKETS_MAX: integerSetting(1, 1_000_000).default(20_000),
   SOCKETS_PER_IP: integerSetting(1, 1_000_000).default(10_000),
   SOCKETS_PER_APPLICATION: integerSetting(1, 1_000_000).default(10_000),
