@@ -12,6 +12,7 @@ const OF_APPLICATIONS = ['applications', 'limits', 'audit-log'];
 /** Reads that other changes make old, by kind: the first parts of their keys. */
 const OF_KIND: Readonly<Record<string, readonly string[]>> = {
   api_key: ['api-keys', 'limits', 'audit-log'],
+  trusted_issuer: ['trusted-issuers', 'api-keys', 'limits', 'audit-log'],
   account: ['session', 'sessions', 'oidc-links', 'api-keys', 'audit-log'],
 };
 
@@ -31,15 +32,19 @@ export function followChanges(queryClient: QueryClient): () => void {
   let changes: Change[] = [];
   let timer: ReturnType<typeof setTimeout> | undefined;
   let retry: ReturnType<typeof setTimeout> | undefined;
-  const readAgain = () => {
-    timer = undefined;
+  const readAgain = async () => {
     const seen = changes;
     changes = [];
-    void queryClient.invalidateQueries({ predicate: (query) => seen.some((change) => isOld(query, change)) });
+    const predicate = (query: Query) => seen.some((change) => isOld(query, change));
+    // The page of an application that was deleted goes first: it reads nothing more then.
+    await queryClient.invalidateQueries({ predicate: (query) => isOfAll(query) && predicate(query) });
+    await queryClient.invalidateQueries({ predicate: (query) => !isOfAll(query) && predicate(query) });
+    // Another round would cancel the reads of this one, on a slow network for as long as changes come.
+    timer = changes.length > 0 ? setTimeout(() => void readAgain(), INTERVAL_MS) : undefined;
   };
   const collect = (change: Change) => {
     changes.push(change);
-    timer ??= setTimeout(readAgain, INTERVAL_MS);
+    timer ??= setTimeout(() => void readAgain(), INTERVAL_MS);
   };
   const close = () => {
     clearTimeout(retry);
@@ -68,9 +73,13 @@ export function followChanges(queryClient: QueryClient): () => void {
   return () => {
     document.removeEventListener('visibilitychange', open);
     clearTimeout(timer);
+    changes = [];
     close();
   };
 }
+
+/** True for the list that says which applications exist. */
+const isOfAll = ({ queryKey }: Query) => queryKey.length === 1 && queryKey[0] === 'applications';
 
 function isOld({ queryKey: [name, id] }: Query, { kind, applicationId }: Change): boolean {
   if (kind === 'any') return true;

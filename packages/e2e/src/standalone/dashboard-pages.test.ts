@@ -1,9 +1,11 @@
 import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { eventually } from '@latchkey/testkit/eventually';
 import type { Page } from 'playwright-core';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { checkAccessibility, checkWidth, DESK, PHONE, useBrowser } from '../client/browser.ts';
-import { createApplication, createKey, signUp } from '../client/caller.ts';
+import { createApplication, createKey, signUp, unique } from '../client/caller.ts';
 import { IN_CHROMIUM } from '../client/chromium.ts';
 import { listFiles, MIB, upload } from '../client/files.ts';
 import { LiveClient, readSocketKey, setSetting } from '../client/live.ts';
@@ -73,6 +75,11 @@ describe('further pages of the dashboard', IN_CHROMIUM, () => {
     await button(page, 'Stop trusting').click();
     await page.getByText('Let CI jobs work without a stored key').waitFor();
     expect((await owner.session.get('/api/v1/panel/trusted-issuers')).data).toEqual([]);
+    // Another tab trusts an issuer.
+    const { name, issuer, audience, claims, scopes, allApplications, lifetimeSeconds } = data[0];
+    const body = { name, issuer, audience, claims, scopes, allApplications, lifetimeSeconds };
+    await owner.session.post('/api/v1/panel/trusted-issuers', body);
+    await page.getByText('repository=acme/editor').waitFor();
   });
 
   it('shows what changes elsewhere', async () => {
@@ -87,9 +94,21 @@ describe('further pages of the dashboard', IN_CHROMIUM, () => {
     await streaming;
     await button(page, 'Pause').waitFor();
     await setSetting(api, applicationId, 'status', 'paused');
-    await upload(api, applicationId, 'elsewhere.txt');
     await button(page, 'Resume').waitFor();
+    await api.post('/api/v1/panel/uploads', null, {}, { headers: uploadHead(applicationId, 'unfinished.bin', 3) });
+    await button(page, 'End unfinished.bin').waitFor();
+    // More changes come while a slow network reads.
+    await page.route('**/get-files-table?*', async (route) => {
+      await setSetting(api, applicationId, 'version', unique());
+      await delay(2_000);
+      await route.continue().catch(() => undefined);
+    });
+    await upload(api, applicationId, 'elsewhere.txt');
     await page.getByRole('row', { name: /elsewhere\.txt/ }).waitFor();
+    await page.unrouteAll({ behavior: 'wait' });
+    // The page reads nothing more of a deleted application: a 404 would be an error on the console.
+    await owner.session.delete('/api/v1/panel/delete-application', { applicationId, code: '' });
+    await page.getByText('There is no such application').waitFor();
   });
 
   it('shows the live clients of an application without polling', async () => {
@@ -284,6 +303,12 @@ describe('further pages of the dashboard', IN_CHROMIUM, () => {
     await button(page, 'Clear search').press('Enter');
     await page.getByText('Page 1 of 2').waitFor();
     expect(await listFiles(owner.session, applicationId)).toHaveLength(11);
+    await page.setViewportSize({ ...PHONE, width: 320 });
+    await page.goto(`/applications/${applicationId}/live`);
+    await eventually(async () => {
+      const tab = await page.getByRole('link', { name: 'Live' }).boundingBox();
+      expect(tab && tab.x + tab.width).toBeLessThanOrEqual(320);
+    });
   });
 
   it('drafts a release of uploaded files, publishes, rolls out and yanks it', async () => {

@@ -1,3 +1,4 @@
+import { addChange } from '@latchkey/audit/announce';
 import { addCommitProof, runTransaction } from '@latchkey/audit/transaction';
 import { UNFINISHED_UPLOADS_MAX, UPLOAD_METADATA_LENGTH_MAX } from '@latchkey/contract/resumable-upload';
 import { newId } from '@latchkey/kit/validation/id';
@@ -59,6 +60,7 @@ export async function createUpload(
       expectedChecksum: expectedChecksum ? Buffer.from(expectedChecksum) : null,
     });
     addCommitProof(tx, { table: 'resumable_upload', id: upload.id, xid });
+    addChange(tx, accountId, { kind: 'file', applicationId });
     return upload;
   });
 }

@@ -1,3 +1,4 @@
+import { addChange } from '@latchkey/audit/announce';
 import { runTransaction } from '@latchkey/audit/transaction';
 import { parseId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../../context.ts';
@@ -31,7 +32,9 @@ export async function listUploads(ctx: FilesContext, accountText: string): Promi
 export async function endUpload(ctx: FilesContext, accountText: string, idText: string) {
   const { applicationId, keys } = await runTransaction(ctx.db, async (tx) => {
     const { accountId, applicationId, id, state } = await findUpload({ ...ctx, db: tx }, accountText, idText);
-    return { applicationId, keys: state === 'open' ? await rows.endUploads(tx, { accountId, id }) : [] };
+    if (state !== 'open') return { applicationId, keys: [] };
+    addChange(tx, accountId, { kind: 'file', applicationId });
+    return { applicationId, keys: await rows.endUploads(tx, { accountId, id }) };
   });
   await removeObjectsSoon(ctx, keys);
   return { applicationId };

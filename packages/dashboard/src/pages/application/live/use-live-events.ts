@@ -45,7 +45,7 @@ export function useLiveEvents({ id, applicationApiKeys: { socketKey } }: Applica
     const controller = new AbortController();
     const batch = batchByFrame((add) => {
       dispatch({ add });
-      void invalidateSettings(queryClient, id);
+      if (!add.some(({ type }) => type === 'latchkey.application.deleted')) void invalidateSettings(queryClient, id);
     });
     const { signal } = controller;
     const listen = async () => {
