@@ -117,7 +117,7 @@ function Row({ apiKey, applications }: { readonly apiKey: ApiKey; readonly appli
           <code className={styles.key}>{subject ?? maskKey(apiKey)}</code>
         </span>
       </td>
-      <td data-label="May do">
+      <td data-label="May do" className={styles.words}>
         <span title={nameScopes(scopes).join(', ')}>{summarizeScopes(scopes)}</span>
       </td>
       <td data-label="Applications" dir="auto">

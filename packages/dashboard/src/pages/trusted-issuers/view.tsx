@@ -87,7 +87,7 @@ function Row({ trusted }: { readonly trusted: TrustedIssuer }) {
           ))}
         </span>
       </td>
-      <td data-label="May do">
+      <td data-label="May do" className={styles.words}>
         <span className={styles.name}>
           <span title={nameScopes(scopes).join(', ')}>{summarizeScopes(scopes)}</span>
           <span className={styles.key}>

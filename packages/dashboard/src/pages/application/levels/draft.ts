@@ -34,6 +34,6 @@ export function findProblems(levels: readonly Level[]): ReadonlyMap<number, stri
 function findProblem(names: readonly string[], index: number): string | undefined {
   const name = names[index] ?? '';
   if (name === '') return 'Enter a name.';
-  if (name.length > LICENSE_LEVEL.max) return `At most ${LICENSE_LEVEL.max} characters.`;
+  if ([...name].length > LICENSE_LEVEL.max) return `At most ${LICENSE_LEVEL.max} characters.`;
   return names.indexOf(name) === index ? undefined : 'Another level has this name.';
 }

@@ -64,7 +64,7 @@ export function DraftForm({ applicationId, draft, onClose }: DraftFormProps) {
       </div>
       <Field name="notes" label="Notes for users">
         {({ onInput, ...attributes }) => (
-          <textarea rows={4} dir="auto" maxLength={RELEASE_NOTES_MAX} defaultValue={draft?.notes} {...attributes} />
+          <textarea rows={4} dir="auto" maxLength={2 * RELEASE_NOTES_MAX} defaultValue={draft?.notes} {...attributes} />
         )}
       </Field>
       {artifacts.map((artifact) => (
@@ -99,7 +99,7 @@ function Artifact({ artifact: { name, platform, arch, kind, signature }, onRemov
     <fieldset className={styles.artifact}>
       <legend dir="auto">{name}</legend>
       <div className={styles.line}>
-        <TextField name="name" label="Name for users" defaultValue={name} maxLength={ARTIFACT_NAME.max} dir="auto" />
+        <TextField name="name" label="Name for users" defaultValue={name} maxLength={2 * ARTIFACT_NAME.max} dir="auto" />
         <IconButton icon="trash" label={`Remove ${name}`} onClick={onRemove} />
       </div>
       <div className={styles.inputs}>

@@ -163,7 +163,7 @@ const ACTIONS: Readonly<Record<Release['status'], readonly Action[]>> = {
       done: 'Release yanked',
       danger: true,
       consequence: 'Updaters are never offered it again, and its download links end. This cannot be undone.',
-      field: () => <TextField name="reason" label="Reason" hint="For the audit log." maxLength={YANK_REASON_MAX} />,
+      field: () => <TextField name="reason" label="Reason" hint="For the audit log." maxLength={2 * YANK_REASON_MAX} />,
       run: (id, values) => latchkey.releases.yank(id, { reason: String(values.get('reason')) }),
     },
   ],
