@@ -1,3 +1,4 @@
+import { TOKEN_EXCHANGE_GRANT } from '@latchkey/contract/trusted-issuer';
 import type { DomainError } from '@latchkey/kit/errors/errors';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { errors } from '../errors.ts';
@@ -28,6 +29,9 @@ export function parseForms(part: FastifyInstance): void {
     // An absent body is not parsed.
     if (request.headers['content-type'] === undefined) throw formTypeUnsupported();
     request.body ??= {};
+    // Other grants have other parameters, so that this is checked before the schema.
+    const { grant_type = TOKEN_EXCHANGE_GRANT } = request.body as { readonly grant_type?: string };
+    if (grant_type !== TOKEN_EXCHANGE_GRANT) throw errors.grant_type_unsupported();
   });
 }
 

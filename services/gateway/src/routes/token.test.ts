@@ -33,7 +33,7 @@ test('ignores unknown and empty parameters', async () => {
 });
 
 test.each<[string, string, string]>([
-  ['another grant', String(form({ grant_type: 'password' })), '400 unsupported_grant_type'],
+  ['another grant', 'grant_type=password&username=a&password=b', '400 unsupported_grant_type'],
   ['no grant', 'subject_token=a', '400 invalid_request'],
   ['another type of token', String(form({ subject_token_type: TOKEN_TYPES.accessToken })), '400 invalid_request'],
   ['another type of key', String(form({ requested_token_type: TOKEN_TYPES.jwt })), '400 invalid_request'],

@@ -1,7 +1,6 @@
 import { TOKEN_EXCHANGE_GRANT, TOKEN_TYPES } from '@latchkey/contract/trusted-issuer';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { z } from 'zod';
-import { errors } from '../errors.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { anyText } from '../routing/schemas.ts';
 
@@ -46,8 +45,7 @@ export const tokenRoutes = ({ clients: { trustedIssuers }, limits }: RouteContex
     body,
     data: token,
     message: '',
-    handle: async ({ body: { grant_type, subject_token: subjectToken, audience, scope = '' } }) => {
-      if (grant_type !== TOKEN_EXCHANGE_GRANT) throw errors.grant_type_unsupported();
+    handle: async ({ body: { subject_token: subjectToken, audience, scope = '' } }) => {
       const scopes = scope.split(' ').filter((name) => name !== '');
       const request = { subjectToken, scopes, ...(audience !== undefined && { audience }) };
       const exchanged = await trustedIssuers.exchangeToken(request, { timeoutMs: DEADLINES_MS.gatewayIssuer });

@@ -107,8 +107,9 @@ function withoutEncryptionKeys(value: unknown): unknown {
 
 function isIssuerUrl(text: string, internalHosts: ReadonlySet<string>): boolean {
   if (text.length > ISSUER_LENGTH_MAX || !isEndpoint(text)) return false;
-  const { protocol, search, host } = new URL(text);
-  return search === '' && (protocol === 'https:' || internalHosts.has(host));
+  const { protocol, host } = new URL(text);
+  // The parser drops spaces and empty queries, with which no `iss` is equal.
+  return !/[\s?#]/.test(text) && (protocol === 'https:' || internalHosts.has(host));
 }
 
 const isText = (text: string, max: number) => text !== '' && text.length <= max && isStorable(text);

@@ -33,6 +33,8 @@ test.each<[string, Partial<Settings>]>([
   ['an issuer over http', { issuer: 'http://issuer.test' }],
   ['an issuer on loopback that is not listed', { issuer: 'http://127.0.0.1' }],
   ['an issuer with a query', { issuer: 'https://issuer.test?a=b' }],
+  ['an issuer with an empty query', { issuer: 'https://issuer.test?' }],
+  ['an issuer with a space', { issuer: 'https://issuer.test ' }],
   ['an issuer with a password', { issuer: 'https://a:b@issuer.test' }],
   ['no audience', { audience: '' }],
   ['no claim', { claims: '{}' }],
