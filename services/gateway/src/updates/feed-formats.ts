@@ -6,20 +6,26 @@ export type UrlOf = (artifact: ReleaseArtifact) => string;
 
 const publishedAt = ({ publishedAt }: Release) => (publishedAt ? timestampDate(publishedAt) : new Date(0));
 
-const MINISIGN = 'untrusted comment:';
+/** The text of a signature by minisign or signify. */
+function signatureText({ signature }: ReleaseArtifact): string | undefined {
+  const texts = [signature, Buffer.from(signature, 'base64').toString()];
+  return texts.find((text) => text.trim().startsWith('untrusted comment:'));
+}
 
-/** The minisign signature of an artifact in Base64, which Tauri needs. */
-export function tauriSignature({ signature }: ReleaseArtifact): string | undefined {
-  if (signature.trim().startsWith(MINISIGN)) return Buffer.from(signature).toString('base64');
-  return Buffer.from(signature, 'base64').toString().startsWith(MINISIGN) ? signature.trim() : undefined;
+/**
+ * The minisign signature of an artifact in Base64, which Tauri needs. Those of signify have no trusted
+ * comment, without which Tauri rejects them.
+ */
+export function tauriSignature(artifact: ReleaseArtifact): string | undefined {
+  const text = signatureText(artifact);
+  return text?.includes('\ntrusted comment: ') ? Buffer.from(text).toString('base64') : undefined;
 }
 
 /** The Ed25519 signature of the bytes of an artifact, which Sparkle needs; none if prehashed. */
 export function sparkleSignature(artifact: ReleaseArtifact): string | undefined {
-  const minisign = tauriSignature(artifact);
-  if (minisign === undefined)
-    return Buffer.from(artifact.signature, 'base64').length === 64 ? artifact.signature.trim() : undefined;
-  const line = Buffer.from(minisign, 'base64').toString().split(/\r?\n/)[1] ?? '';
+  const text = signatureText(artifact);
+  if (text === undefined) return Buffer.from(artifact.signature, 'base64').length === 64 ? artifact.signature.trim() : undefined;
+  const line = text.trim().split(/\r?\n/)[1] ?? '';
   const bytes = Buffer.from(line, 'base64');
   return bytes.toString('latin1', 0, 2) === 'Ed' ? bytes.subarray(10, 74).toString('base64') : undefined;
 }

@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { ReleaseSchema } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { expect, it } from 'vitest';
-import { appcast, electronUpdate, sparkleSignature } from './feed-formats.ts';
+import { appcast, electronUpdate, sparkleSignature, tauriSignature } from './feed-formats.ts';
 import { artifactsFor, isOffered } from './offer.ts';
 
 const release = (rolloutPercent: number) => create(ReleaseSchema, { id: 'a', version: '1.0.0', rolloutPercent });
@@ -42,6 +42,15 @@ it('lists files for x86_64 first for electron-updater', () => {
   const found = create(ReleaseSchema, { version: '1.0.0', artifacts });
   const yaml = electronUpdate(found, found.artifacts, ({ name }) => name);
   expect([...yaml.matchAll(/(?:url|path): "(.*)"/g)].map(([, url]) => url)).toEqual(['x64', 'arm64', 'universal', 'x64']);
+});
+
+it('finds signatures for Tauri in text and Base64 of minisign, and none of signify', () => {
+  const signify = 'untrusted comment: x\nAAAA\n';
+  const minisign = `${signify}trusted comment: y\nBBBB\n`;
+  const base64 = Buffer.from(minisign).toString('base64');
+  const signatures = [minisign, base64, signify, Buffer.from(signify).toString('base64'), Buffer.alloc(64).toString('base64')];
+  const { artifacts } = create(ReleaseSchema, { artifacts: signatures.map((signature) => ({ ...artifact, signature })) });
+  expect(artifacts.map(tauriSignature)).toEqual([base64, base64, undefined, undefined, undefined]);
 });
 
 it('finds the Ed25519 signature for Sparkle in other formats, unless it is of a hash', () => {
