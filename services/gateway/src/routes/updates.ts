@@ -16,7 +16,7 @@ import { readCredential } from '../authentication/credential.ts';
 import { errors } from '../errors.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationId } from '../routing/schemas.ts';
-import { appcast, electronUpdate, latestJson, tauriSignature, tauriUpdate } from '../updates/feed-formats.ts';
+import { appcast, electronUpdate, latestJson, tauriArtifact, tauriUpdate } from '../updates/feed-formats.ts';
 import { artifactsFor, isOffered } from '../updates/offer.ts';
 
 const URL = '/api/v1/updates/:applicationId/:channel';
@@ -114,7 +114,7 @@ export function updateRoutes({ clients, limits, publicUrl }: RouteContext) {
         if (!isSemver(version)) throw errors.request_invalid().withDetails({ path: 'params.version', message: SEMVER_RULE });
         for (const release of feed.offered) {
           if (semver.compare(release.version, version) <= 0) break;
-          const artifact = artifactsFor(release, target, arch).find((found) => tauriSignature(found) !== undefined);
+          const artifact = tauriArtifact(artifactsFor(release, target, arch));
           if (artifact) return sendFeed(request, feed, 'application/json', tauriUpdate(release, artifact, feed.urlOf));
         }
         return request.reply.headers(cacheHeaders(feed)).code(204).send();

@@ -21,6 +21,15 @@ export function tauriSignature(artifact: ReleaseArtifact): string | undefined {
   return text?.includes('\ntrusted comment: ') ? Buffer.from(text).toString('base64') : undefined;
 }
 
+/** Bundles that Tauri's updater installs. With signing keys, disk images and packages are signed too. */
+const TAURI_BUNDLE = /\.(?:app\.tar\.gz|appimage(?:\.tar\.gz)?|(?:nsis|msi)\.zip|exe|msi)$/i;
+
+/** The artifact of some for one platform that Tauri can install. */
+export function tauriArtifact(artifacts: readonly ReleaseArtifact[]): ReleaseArtifact | undefined {
+  const signed = artifacts.filter((artifact) => tauriSignature(artifact) !== undefined);
+  return signed.find(({ name }) => TAURI_BUNDLE.test(name)) ?? signed[0];
+}
+
 /** The Ed25519 signature of the bytes of an artifact, which Sparkle needs; none if prehashed. */
 export function sparkleSignature(artifact: ReleaseArtifact): string | undefined {
   const text = signatureText(artifact);

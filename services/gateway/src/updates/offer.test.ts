@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { ReleaseSchema } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { expect, it } from 'vitest';
-import { appcast, electronUpdate, sparkleSignature, tauriSignature } from './feed-formats.ts';
+import { appcast, electronUpdate, sparkleSignature, tauriArtifact, tauriSignature } from './feed-formats.ts';
 import { artifactsFor, isOffered } from './offer.ts';
 
 const release = (rolloutPercent: number) => create(ReleaseSchema, { id: 'a', version: '1.0.0', rolloutPercent });
@@ -51,6 +51,9 @@ it('finds signatures for Tauri in text and Base64 of minisign, and none of signi
   const signatures = [minisign, base64, signify, Buffer.from(signify).toString('base64'), Buffer.alloc(64).toString('base64')];
   const { artifacts } = create(ReleaseSchema, { artifacts: signatures.map((signature) => ({ ...artifact, signature })) });
   expect(artifacts.map(tauriSignature)).toEqual([base64, base64, undefined, undefined, undefined]);
+  const named = ['Acme.dmg', 'Acme.app.tar.gz'].map((name) => ({ ...artifact, name, signature: minisign }));
+  const [image, bundle] = create(ReleaseSchema, { artifacts: named }).artifacts;
+  expect([tauriArtifact([image, bundle] as never), tauriArtifact([image] as never)]).toEqual([bundle, image]);
 });
 
 it('finds the Ed25519 signature for Sparkle in other formats, unless it is of a hash', () => {
