@@ -31,11 +31,11 @@ export async function readJobToken(env: NodeJS.ProcessEnv, url: string): Promise
 }
 
 async function requestJwt(requestUrl: string, requestToken: string, audience: string): Promise<string> {
-  const url = new URL(requestUrl);
-  url.searchParams.set('audience', audience);
   const headers = { authorization: `Bearer ${requestToken}`, accept: 'application/json' };
   const failed = (why: string) => new CliError('failed', `GitHub Actions gave no token for this job (${why}). Run it again.`);
   try {
+    const url = new URL(requestUrl);
+    url.searchParams.set('audience', audience);
     const response = await fetch(url, { headers, redirect: 'error', signal: AbortSignal.timeout(REQUEST_MS_MAX) });
     const { value } = (await response.json()) as { readonly value?: unknown };
     if (response.ok && typeof value === 'string') return value;
