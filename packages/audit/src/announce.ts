@@ -3,7 +3,7 @@ import type { Kysely, QueryExecutorProvider } from 'kysely';
 
 type Publish = (accountId: string, change: AccountChange) => void;
 
-/** By database. */
+/** Publishing functions by database. */
 const publishers = new WeakMap<object, Publish>();
 
 /** Changes that a transaction has recorded, by account and change. */
@@ -14,7 +14,7 @@ export function publishChanges<DB>(db: Kysely<DB>, publish: Publish): void {
   publishers.set(db, publish);
 }
 
-/** Changes of one transaction that are told apart. */
+/** Most different changes of one transaction that are announced. */
 const CHANGES_MAX = 100;
 
 export function addChange(tx: QueryExecutorProvider, accountId: string, change: AccountChange): void {

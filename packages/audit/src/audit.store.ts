@@ -40,7 +40,7 @@ export async function createAuditTable(db: QueryExecutorProvider): Promise<void>
     create index if not exists audit_entry_of_application on audit_entry (account_id, application_id, at, id)
       where application_id is not null`.execute(db);
   await sql`create index if not exists audit_entry_of_action on audit_entry (account_id, action, at, id)`.execute(db);
-  // An expression, or the planner might use this index for pages.
+  // On an expression, so that the planner does not use this index for pages.
   await sql`create index if not exists audit_entry_age on audit_entry ((at at time zone 'UTC'))`.execute(db);
 }
 

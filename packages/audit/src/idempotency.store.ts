@@ -1,7 +1,7 @@
 import { type QueryExecutorProvider, sql } from 'kysely';
 import type pg from 'pg';
 
-/** Creates the table of kept results, for a migration. Safe to repeat. */
+/** Creates the table of results, for a migration. Safe to repeat. */
 export async function createIdempotencyTable(db: QueryExecutorProvider): Promise<void> {
   await sql`
     create table if not exists idempotency_record (
@@ -39,14 +39,14 @@ export async function lockCall(tx: QueryExecutorProvider, id: Buffer) {
  */
 export async function insertResult(
   tx: QueryExecutorProvider,
-  { id, fingerprint, credential, result, keptMs }: StoredResult & { readonly id: Buffer; readonly keptMs: number },
+  { id, fingerprint, credential, result, lifetimeMs }: StoredResult & { readonly id: Buffer; readonly lifetimeMs: number },
 ): Promise<string | undefined> {
   const { rows } = await sql<{ xid: string }>`
-    insert into idempotency_record as kept (id, fingerprint, credential, result, expires_at)
-    values (${id}, ${fingerprint}, ${credential}, ${result}, now() + ${keptMs} * interval '1 millisecond')
+    insert into idempotency_record as existing (id, fingerprint, credential, result, expires_at)
+    values (${id}, ${fingerprint}, ${credential}, ${result}, now() + ${lifetimeMs} * interval '1 millisecond')
     on conflict (id) do update set fingerprint = excluded.fingerprint, credential = excluded.credential,
       result = excluded.result, expires_at = excluded.expires_at
-      where kept.expires_at <= now()
+      where existing.expires_at <= now()
     returning pg_current_xact_id()::text as xid`.execute(tx);
   return rows[0]?.xid;
 }

@@ -37,10 +37,10 @@ export interface PreparedCall extends CallIdentity {
 
 interface IdempotentCall extends CallIdentity {
   readonly credential: string | null;
-  readonly keptMs: number;
+  readonly lifetimeMs: number;
   readonly sealingKey: KeyObject;
   readonly onReplay: () => void;
-  /** Only the first transaction of a call is kept. */
+  /** Only the result of a call's first transaction is stored. */
   isTaken: boolean;
   /** True where no earlier result was found as the call began: its transaction skips the query. */
   isLookedUp: boolean;
@@ -60,7 +60,14 @@ export function takeCall(): IdempotentCall | undefined {
 export function resumeCall<T>(call: CallIdentity | undefined, sealingKey: KeyObject, run: () => T): T {
   if (!call) return run();
   const { id, fingerprint } = call;
-  const options = { credential: null, keptMs: DAY_MS, sealingKey, onReplay: () => undefined, isTaken: false, isLookedUp: true };
+  const options = {
+    credential: null,
+    lifetimeMs: DAY_MS,
+    sealingKey,
+    onReplay: () => undefined,
+    isTaken: false,
+    isLookedUp: true,
+  };
   return calls.run({ id, fingerprint, ...options }, run);
 }
 
@@ -85,15 +92,15 @@ export const deriveResultKey = (secretKey: string): KeyObject => deriveKey(secre
 
 export interface IdempotencyOptions {
   readonly sealingKey: KeyObject;
-  /** Methods whose response holds a secret: kept for an hour, for the same credential. */
+  /** Methods whose response holds a secret: stored for an hour, for the same credential. */
   readonly secrets?: ReadonlySet<string>;
   /** Methods without side effects that a route with a key calls. */
   readonly reads?: ReadonlySet<string>;
 }
 
 /**
- * Has the transactions of calls with a key keep their results, and replay them (ADR 21). The
- * calls of one account and route share keys.
+ * Wraps a service so that transactions of calls with a key store and replay their results (ADR 21).
+ * The calls of one account and route share keys.
  */
 export function withIdempotency({ service, impl }: RpcRoute, options: IdempotencyOptions): RpcRoute {
   const { sealingKey, secrets, reads } = options;
@@ -113,7 +120,7 @@ export function withIdempotency({ service, impl }: RpcRoute, options: Idempotenc
         id: toCallId(accountId, route, key),
         fingerprint: print === undefined ? sha256(toBinary(method.input as DescMessage, input)) : Buffer.from(print, 'base64url'),
         credential: holdsSecret ? credentialOf(context.requestHeader.get(ACTOR_HEADER)) : null,
-        keptMs: holdsSecret ? HOUR_MS : DAY_MS,
+        lifetimeMs: holdsSecret ? HOUR_MS : DAY_MS,
         sealingKey,
         onReplay: () => context.responseHeader.set(REPLAYED_HEADER, 'true'),
         isTaken: false,
@@ -135,7 +142,7 @@ const credentialOf = (actor: string | null) => (actor ?? '').split(' ', 2).join(
  *
  * @throws `idempotency_key_reused`, `idempotency_in_progress`
  */
-export async function findKept<T>(tx: QueryExecutorProvider, call: IdempotentCall): Promise<{ readonly value: T } | undefined> {
+export async function findResult<T>(tx: QueryExecutorProvider, call: IdempotentCall): Promise<{ readonly value: T } | undefined> {
   const { id, fingerprint, credential, sealingKey } = call;
   const found = await lockCall(tx, id);
   if (!found?.result) {
@@ -151,11 +158,11 @@ export async function findKept<T>(tx: QueryExecutorProvider, call: IdempotentCal
 /**
  * The result of an earlier call with the key of this one; undefined without a key or a result.
  *
- * @throws as {@link findKept}
+ * @throws as {@link findResult}
  */
 export async function findReplay<T>(db: QueryExecutorProvider): Promise<T | undefined> {
   const call = takeCall();
-  return call && (await findKept<T>(db, call))?.value;
+  return call && (await findResult<T>(db, call))?.value;
 }
 
 /** Another call stored its result first. */
@@ -175,28 +182,28 @@ export const prepareCall = (call: CallIdentity, sealingKey: KeyObject, value: un
  *
  * @throws ResultTakenError
  */
-export async function keepPrepared(tx: QueryExecutorProvider, call: PreparedCall): Promise<void> {
-  if (!(await insertResult(tx, { ...call, credential: null, keptMs: DAY_MS }))) throw new ResultTakenError();
+export async function storePrepared(tx: QueryExecutorProvider, call: PreparedCall): Promise<void> {
+  if (!(await insertResult(tx, { ...call, credential: null, lifetimeMs: DAY_MS }))) throw new ResultTakenError();
 }
 
 /**
- * Runs a transaction whose result is kept with it, or returns the result of an earlier one.
+ * Runs a transaction and stores its result in it, or returns the result of an earlier one.
  *
- * @throws what `run` and {@link findKept} throw; ResultTakenError
+ * @throws what `run` and {@link findResult} throw; ResultTakenError
  */
-export async function runKept<T>(
+export async function runOnce<T>(
   tx: QueryExecutorProvider,
   call: IdempotentCall,
   run: () => Promise<T>,
-  onKept: (proof: { readonly id: Buffer; readonly xid: string }) => void,
+  onStored: (proof: { readonly id: Buffer; readonly xid: string }) => void,
 ): Promise<T> {
-  const { id, fingerprint, credential, keptMs, sealingKey } = call;
-  const kept = call.isLookedUp ? undefined : await findKept<T>(tx, call);
-  if (kept) return kept.value;
+  const { id, fingerprint, credential, lifetimeMs, sealingKey } = call;
+  const earlier = call.isLookedUp ? undefined : await findResult<T>(tx, call);
+  if (earlier) return earlier.value;
   const value = await run();
   const result = seal(sealingKey, call, value);
-  const xid = await insertResult(tx, { id, fingerprint, credential, result, keptMs });
+  const xid = await insertResult(tx, { id, fingerprint, credential, result, lifetimeMs });
   if (xid === undefined) throw new ResultTakenError();
-  onKept({ id, xid });
+  onStored({ id, xid });
   return value;
 }

@@ -21,8 +21,8 @@ export interface Surplus {
 }
 
 /**
- * Accounts and actions of the last hour can have more than at the last sweep. One statement covers
- * a minute, since all entries of a busy hour exceed its time.
+ * Accounts and actions with entries in a minute of the last hour, and more than a day allows. One
+ * statement covers a minute: with all entries of a busy hour it would time out.
  */
 const SELECT_SURPLUS = {
   name: 'select-audit-surplus',
@@ -69,7 +69,7 @@ const REPLACE_SURPLUS = {
     ), removed as (
       delete from audit_entry where id = any(array(select id from surplus)) returning at, credential_id
     ), counted as (
-      insert into audit_entry as kept (id, account_id, at, action, actor, subject, subject_id, changes)
+      insert into audit_entry as existing (id, account_id, at, action, actor, subject, subject_id, changes)
         select md5(concat_ws('/', $1, $2, $3::timestamptz at time zone 'UTC'))::uuid, $1, min(at), 'audit_log.entries_left_out',
             'service', 'account', $1, jsonb_build_object(
               'action', $2::text,
@@ -80,11 +80,11 @@ const REPLACE_SURPLUS = {
             )
           from removed having count(*) > 0
         on conflict (id) do update set changes = excluded.changes || jsonb_build_object(
-          'count', (kept.changes->>'count')::int + (excluded.changes->>'count')::int,
-          'until', greatest(kept.changes->>'until', excluded.changes->>'until'),
+          'count', (existing.changes->>'count')::int + (excluded.changes->>'count')::int,
+          'until', greatest(existing.changes->>'until', excluded.changes->>'until'),
           'credentialIds', (
             select coalesce(jsonb_agg(id), '[]') from (
-              select distinct jsonb_array_elements((kept.changes->'credentialIds') || (excluded.changes->'credentialIds')) as id
+              select distinct jsonb_array_elements((existing.changes->'credentialIds') || (excluded.changes->'credentialIds')) as id
                 limit ${CREDENTIALS_MAX}
             ) ids
           )

@@ -34,7 +34,7 @@ export function createAuditSweeper(options: {
       audit_entries: (signal) => deleteInBatches(BATCH_MAX, signal, (limit) => deleteOldEntries(pool, retentionDays, limit)),
       idempotency_results: (signal) => deleteInBatches(BATCH_MAX, signal, (limit) => deleteExpiredResults(pool, limit)),
       async audit_surplus(signal) {
-        // From the last one, so that minutes overlap while time passes.
+        // The newest first, so that no minute is left out while time passes.
         for (let minute = 1; minute <= MINUTES && !signal.aborted; minute += 1)
           for (const surplus of await selectSurplus(pool, minute, entriesPerDay, BATCH_MAX))
             await deleteInBatches(BATCH_MAX, signal, (limit) => replaceSurplus(pool, surplus, entriesPerDay, limit));

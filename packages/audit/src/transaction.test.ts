@@ -32,7 +32,7 @@ async function open() {
   });
   const accountId = randomUUID();
   const count = async () => (await log.pool.query('select from shop.audit_entry where account_id = $1', [accountId])).rowCount;
-  const change = (atCommit = 'select 1', settleMsMax?: number) =>
+  const change = (atCommit = 'select 1', outcomeMsMax?: number) =>
     runTransaction(
       db,
       async (tx) => {
@@ -41,17 +41,17 @@ async function open() {
         await recordAudit(tx, SERVICE_ORIGIN, { accountId, action: 'thing.done', subject });
         return 'done';
       },
-      settleMsMax,
+      outcomeMsMax,
     );
   /** Begins a change, and cuts its connection while it commits. `end` ends the commit. */
-  const cutCommit = async (settleMsMax?: number) => {
+  const cutCommit = async (outcomeMsMax?: number) => {
     const holder = new Client(log.url);
     await holder.connect();
     // A test that fails earlier must not leave the lock to the next one.
     const end = () => holder.end();
     onTestFinished(end);
     await holder.query('select pg_advisory_lock(42)');
-    const changed = change('select pg_advisory_xact_lock(42)', settleMsMax).catch((err: unknown) => err);
+    const changed = change('select pg_advisory_xact_lock(42)', outcomeMsMax).catch((err: unknown) => err);
     const waiting = `select from pg_stat_activity where datname = current_database() and wait_event = 'advisory'`;
     await eventually(async () => (await log.pool.query(waiting)).rowCount === 1);
     await proxy.cut();

@@ -3,7 +3,7 @@ import { isDatabaseUnavailable } from '@latchkey/kit/database/database';
 import { commonErrors, DomainError } from '@latchkey/kit/errors/errors';
 import { type Kysely, type QueryExecutorProvider, sql, type Transaction } from 'kysely';
 import { announce } from './announce.ts';
-import { hasKey, ResultTakenError, runKept, takeCall } from './idempotency.ts';
+import { hasKey, ResultTakenError, runOnce, takeCall } from './idempotency.ts';
 
 /** A row of a transaction, which exists only if that was committed, and the transaction's id. */
 interface CommitProof {
@@ -12,7 +12,7 @@ interface CommitProof {
   readonly xid: string;
 }
 
-/** By transaction. */
+/** Proofs by transaction. */
 const proofs = new WeakMap<QueryExecutorProvider, CommitProof>();
 
 export function addCommitProof(tx: QueryExecutorProvider, proof: CommitProof): void {
@@ -20,15 +20,15 @@ export function addCommitProof(tx: QueryExecutorProvider, proof: CommitProof): v
 }
 
 /** Longest wait for a database that can say what became of a commit, in milliseconds. */
-const SETTLE_MS_MAX = 10_000;
-const SETTLE_INTERVAL_MS = 100;
+const OUTCOME_MS_MAX = 10_000;
+const OUTCOME_INTERVAL_MS = 100;
 
 /**
  * Runs a transaction whose effect a client waits for. Where the acknowledgement of the commit is
- * lost, the transaction's entry in the audit log, or its kept result, shows whether it was
+ * lost, the transaction's entry in the audit log, or its stored result, shows whether it was
  * committed: the tables are of the same schema. A transaction without either is taken as failed.
  *
- * In a call with an idempotency key, the result is kept, or that of an earlier call returned. `run`
+ * In a call with an idempotency key, it stores the result or returns that of an earlier call. `run`
  * may be called a second time then: it must have no effect outside of `tx`.
  *
  * @throws what `run` throws; the database's error if nothing was committed; `outcome_unknown` if
@@ -37,23 +37,23 @@ const SETTLE_INTERVAL_MS = 100;
 export async function runTransaction<DB, T>(
   db: Kysely<DB>,
   run: (tx: Transaction<DB>) => Promise<T>,
-  settleMsMax = SETTLE_MS_MAX,
+  outcomeMsMax = OUTCOME_MS_MAX,
 ): Promise<T> {
   const call = takeCall();
-  if (!call) return runSettled(db, run, settleMsMax);
+  if (!call) return runToOutcome(db, run, outcomeMsMax);
   const runCall = (tx: Transaction<DB>) =>
-    runKept(
+    runOnce(
       tx,
       call,
       () => run(tx),
       (proof) => addCommitProof(tx, { table: 'idempotency_record', ...proof }),
     );
-  return runSettled(db, runCall, settleMsMax).catch((err: unknown) => {
+  return runToOutcome(db, runCall, outcomeMsMax).catch((err: unknown) => {
     const isUndone = err instanceof DomainError && err.reason !== 'outcome_unknown';
     if (!(err instanceof ResultTakenError) && !(call.isLookedUp && isUndone)) throw err;
     // Another call may have had the effect since the look-up.
     call.isLookedUp = false;
-    return runSettled(db, runCall, settleMsMax);
+    return runToOutcome(db, runCall, outcomeMsMax);
   });
 }
 
@@ -62,7 +62,7 @@ export function runStatement<DB, T>(db: Kysely<DB>, run: (db: Kysely<DB>) => Pro
   return hasKey() ? runTransaction(db, run) : run(db);
 }
 
-async function runSettled<DB, T>(db: Kysely<DB>, run: (tx: Transaction<DB>) => Promise<T>, settleMsMax: number): Promise<T> {
+async function runToOutcome<DB, T>(db: Kysely<DB>, run: (tx: Transaction<DB>) => Promise<T>, outcomeMsMax: number): Promise<T> {
   let ended: { readonly tx: Transaction<DB>; readonly result: T } | undefined;
   try {
     await db.transaction().execute(async (tx) => {
@@ -72,7 +72,7 @@ async function runSettled<DB, T>(db: Kysely<DB>, run: (tx: Transaction<DB>) => P
     // Before the commit, a lost connection undoes everything.
     const proof = ended && proofs.get(ended.tx);
     if (!proof || !isDatabaseUnavailable(err)) throw err;
-    if (!(await isCommitted(db, proof, performance.now() + settleMsMax))) throw err;
+    if (!(await isCommitted(db, proof, performance.now() + outcomeMsMax))) throw err;
   }
   const { tx, result } = ended as NonNullable<typeof ended>;
   announce(db, tx);
@@ -88,7 +88,7 @@ async function isCommitted<DB>(db: Kysely<DB>, { table, id, xid }: CommitProof, 
       if (!isDatabaseUnavailable(err)) throw err;
     }
     if (performance.now() >= giveUpAt) throw commonErrors.outcome_unknown();
-    await delay(SETTLE_INTERVAL_MS);
+    await delay(OUTCOME_INTERVAL_MS);
   }
 }
 

@@ -19,7 +19,7 @@ export interface FollowOptions {
   readonly appsTransport: Transport;
   readonly clock: () => Date;
   readonly logger: Logger;
-  /** Reach of the first reconciliation, in milliseconds; Infinity for all deletions. */
+  /** Age of the oldest deletions of the first reconciliation, in milliseconds; Infinity for all. */
   readonly firstReachMs: number;
   /** The given applications that the service has not forgotten. */
   readonly selectPending: (deleted: readonly DeletedApplication[]) => Promise<readonly DeletedApplication[]>;
@@ -39,9 +39,9 @@ const OVERLAP_MS = 5 * 60_000;
 const FAILURES_MAX = 10;
 
 /**
- * Forgets deleted applications twice over: a queue worker for prompt events, and a sweep that
- * reconciles with the apps service, as Redis may lose jobs. A sweep starts where the
- * last complete one did, less an overlap.
+ * Forgets deleted applications in two ways: by a queue worker, promptly, and by a sweep that
+ * reconciles with the apps service, as Redis may lose jobs. A sweep reads the deletions since the
+ * start of the last complete one, and those of an overlap before it.
  */
 export function followDeletions(options: FollowOptions): { readonly worker: QueueWorker; readonly reconcile: Sweep } {
   const { service, redisUrl, appsTransport, clock, logger, firstReachMs, selectPending, selectUnfinished, forget } = options;

@@ -25,7 +25,7 @@ import { purgeTombstones } from './storage/application/deleted-application.ts';
 import { sweepAbandonedUploads, sweepObjectDeletions } from './storage/object-deletion/object-deletion.ts';
 import { checkStore } from './storage/object-store/check-store.ts';
 import { reportUnknownObjects } from './storage/reconciler/unknown-objects.ts';
-import { sweepUploads } from './storage/resumable-upload/resumable-upload.ts';
+import { sweepUploads } from './storage/resumable-upload/end-upload.ts';
 
 /** Time for what is under way besides uploads, calls and decoding when a service stops. */
 const STOP_SLACK_MS = 30_000;

@@ -9,7 +9,7 @@ import { attempt, codeLimitReached, countCodeFailure, takeCode } from '../two-fa
 import { lockTwoFactor, selectTwoFactor, type TwoFactorRow } from '../two-factor/two-factor.store.ts';
 import { type Account, type AccountRow, lockAccount, updateAccount } from './account.store.ts';
 import { getAccount } from './account.ts';
-import { failureLimitReached, withFailure } from './failure-limit.ts';
+import { failureLimitReached, withFailure } from './proof-failures.ts';
 
 /** A session of an account without a password counts as a fresh sign-in for this long. */
 const FRESH_MS = 10 * 60_000;

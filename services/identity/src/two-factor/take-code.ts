@@ -1,7 +1,7 @@
 import { runTransaction } from '@latchkey/audit/transaction';
 import { decrypt } from '@latchkey/kit/crypto/secrets';
 import { DomainError } from '@latchkey/kit/errors/errors';
-import { failureLimitReached, withFailure } from '../account/failure-limit.ts';
+import { failureLimitReached, withFailure } from '../account/proof-failures.ts';
 import { recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';

@@ -16,12 +16,12 @@ import { type AccountBody, keepLease, runUploadCall, toDomainError } from '../up
 import { lockUsage } from '../upload/usage.store.ts';
 import { HEAD_BYTES } from '../upload/verified-body.ts';
 import { ChunkBody } from './chunk-body.ts';
+import { findUpload } from './find-upload.ts';
 import * as rows from './resumable-upload.store.ts';
-import { findUpload } from './resumable-upload.ts';
 
 /**
- * Bytes after which those of a chunk are made durable and recorded. The end of a process loses less.
- * A multiple of the parts of S3, whose rest is stored apart.
+ * Bytes after which those of a chunk are made durable and recorded: a killed process loses fewer. A
+ * multiple of the parts of S3, whose rest is stored apart.
  */
 const CHECKPOINT_BYTES = 10 * 1024 * 1024;
 

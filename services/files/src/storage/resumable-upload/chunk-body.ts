@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { errors } from '../../errors.ts';
 import { readChunks } from '../upload/verified-body.ts';
 
-/** Longest wait for the next bytes of a chunk, so that a lost connection does not hold its upload. */
+/** Longest wait for the next bytes of a chunk: a lost connection must not hold its upload. */
 const SILENCE_MS_MAX = 10_000;
 
 /** The body of a chunk. Its parts end properly also where it fails: what came of it is stored. */

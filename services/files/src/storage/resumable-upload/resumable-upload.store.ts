@@ -134,7 +134,7 @@ export async function renewClaim(db: Db, claim: Claim): Promise<boolean> {
   return numAffectedRows > 0n;
 }
 
-/** Records durable bytes; undefined when the claim was lost. The tail that they replace is removed. */
+/** Records durable bytes; undefined if the claim was lost. Removes the tail that they replace. */
 export async function recordAppended(db: Db, claim: Claim, { byteSize, state }: Appended): Promise<ResumableUpload | undefined> {
   const { rows } = await sql<ResumableUpload>`
     with old as (

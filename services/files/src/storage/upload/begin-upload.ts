@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto';
 import { type Acting, formatActor, type Origin } from '@latchkey/audit/actor';
-import { findKept, takeCall } from '@latchkey/audit/idempotency';
+import { findResult, takeCall } from '@latchkey/audit/idempotency';
 import { commonErrors } from '@latchkey/kit/errors/errors';
 import { newId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../../context.ts';
@@ -41,8 +41,8 @@ export type BegunUpload = { readonly ticket: string; readonly fileId: string } |
  */
 export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescription): Promise<BegunUpload> {
   const call = takeCall();
-  const kept = call && (await findKept<UploadResponse>(ctx.db, call));
-  if (kept) return { stored: kept.value };
+  const earlier = call && (await findResult<UploadResponse>(ctx.db, call));
+  if (earlier) return { stored: earlier.value };
   const displayName = parseFileName(upload.fileName);
   const { byteSize, expectedChecksum, replace } = upload;
   checkDescription(upload);

@@ -1,8 +1,12 @@
 import type { ReachedLimit } from '@latchkey/kit/errors/errors';
 
+/**
+ * Window of the limits on wrong passwords within sessions and on wrong codes. The gateway limits
+ * sign-ins.
+ */
 const WINDOW_MS = 15 * 60_000;
 
-/** The failures that count, oldest first. Clocks of processes may differ: future ones count. */
+/** Failures of the window, oldest first. Future ones count, as clocks of processes may differ. */
 function recentFailures(failures: readonly Date[], now: Date): Date[] {
   const recent = failures.filter((at) => at.getTime() > now.getTime() - WINDOW_MS);
   return recent.sort((a, b) => a.getTime() - b.getTime());
