@@ -10,5 +10,5 @@ export const API_KEYS_PAGE_SIZE = 20;
 /** Entries on a page of the audit log. */
 export const AUDIT_PAGE_SIZE = { max: 100, default: 50 } as const;
 
-/** Releases of a list at most, the newest. */
+/** Most releases of a list, which has the newest. */
 export const RELEASES_LISTED_MAX = 100;

@@ -20,9 +20,9 @@ export const SIGNING_KEYS_MAX = 8;
 export const SIGNING_KEY = /^RW[Q-T][A-Za-z0-9+/]{53}$/;
 export const SIGNING_KEY_RULE = 'must be a minisign public key: the 56 characters that begin with RW';
 
-/** Releases of an application at most, drafts included. */
+/** Most releases of an application, drafts included. */
 export const RELEASES_MAX = 500;
-/** Highest versions of a channel that its feed has. */
+/** Number of a channel's highest versions in its feed. */
 export const FEED_RECENT_RELEASES = 10;
-/** Releases of a feed at most, lower ones for other platforms and outside of roll-outs included. */
+/** Most releases of a feed, with lower ones for other platforms and outside of roll-outs. */
 export const FEED_RELEASES_MAX = 20;

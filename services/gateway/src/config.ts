@@ -26,7 +26,7 @@ const serviceSettings = z.object({
   DASHBOARD: z.enum(['on', 'off']).default('on'),
   /** URL of live events for browsers. Unset, it follows from the address of the dashboard. */
   PUBLIC_REALTIME_URL: urlSetting('ws:', 'wss:').optional(),
-  /** Port of live events besides ours, where no proxy joins them. */
+  /** Port of live events at the host of the dashboard, unless a proxy serves both on one port. */
   REALTIME_PORT: portSetting.default(8081),
   TRUSTED_PROXIES: trustedProxiesSetting,
   /** Connections of one network; those of trusted proxies are unlimited. */

@@ -51,7 +51,7 @@ const HEADERS_TIMEOUT_MS = 15_000;
 const BODY_TIMEOUT_MS = 60_000;
 /** Longest silence of a connection during a request, in milliseconds: ends unread responses. */
 const SILENCE_TIMEOUT_MS = 30_000;
-/** Interval of Node's checks of these, in milliseconds. The default, 30 s, would turn 15 into 45. */
+/** Interval of Node's checks of these, in milliseconds. The default of 30 s would make 15 s 45. */
 const TIMEOUT_CHECK_INTERVAL_MS = 5_000;
 
 /** Time for the response to a request whose body arrived just in time, in milliseconds. */

@@ -13,8 +13,8 @@ export interface JobToken {
 }
 
 /**
- * The token that says which job this is: given in LATCHKEY_ID_TOKEN, as GitLab does, read from a file,
- * as Kubernetes projects it, or requested from GitHub Actions.
+ * The token that says which job this is: given in LATCHKEY_ID_TOKEN, as GitLab does, read from a
+ * file, as Kubernetes projects it, or requested from GitHub Actions.
  *
  * @param url of the server, which is the audience unless LATCHKEY_AUDIENCE is set
  * @returns undefined outside of a job

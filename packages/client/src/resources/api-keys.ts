@@ -61,7 +61,7 @@ export class ApiKeys {
   }
 
   /**
-   * Creates a key with the same rights, whose `plaintextKey` is shown this once. The old key expires
+   * Creates a key with the same rights, whose `plaintextKey` is shown once. The old key expires
    * after `overlapSeconds`, immediately unless given.
    */
   rotate(

@@ -184,7 +184,7 @@ export class RuntimeKeys {
   }
 
   /**
-   * Replaces a runtime key; the old one is rejected from then on, or after an overlap. Twice an hour
+   * Replaces a runtime key: the old one is rejected from then on, or after an overlap. Two an hour
    * for each application. Throws `overlap_active` during an overlap, unless it has `endPrevious`.
    */
   async rotate(

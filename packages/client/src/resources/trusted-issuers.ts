@@ -5,7 +5,7 @@ import type { ExchangedKey, NewTrustedIssuer, Scope, TrustedIssuer } from '../ty
 
 export interface ExchangeOptions {
   readonly signal?: AbortSignal | undefined;
-  /** The `aud` of the token, or the id of a trusted issuer. Any that accepts the token unless given. */
+  /** The `aud` of the token, or the id of a trusted issuer. Unless given, any that accepts it. */
   readonly audience?: string | undefined;
   /** Scopes of the key, a part of those of the trusted issuer. All of them unless given. */
   readonly scopes?: readonly Scope[] | undefined;

@@ -16,8 +16,8 @@ import { parsePage, parsePageSize } from './page.ts';
 /**
  * Creates an application with the defaults of the schema.
  *
- * @param request its name has the length `APPLICATION_NAME` in NFC, without invisible characters and
- *   outer white space; it need not be unique
+ * @param request its name has the length `APPLICATION_NAME` in NFC, without invisible characters
+ *   and outer white space; it need not be unique
  * @returns the new application's id
  * @throws `account_id_invalid`, `application_name_invalid`, `applications_limit_exceeded`, and
  *   `queue_full` if too many creations of the account wait

@@ -51,7 +51,7 @@ export interface EventLogTable {
   epoch: string;
 }
 
-/** The number of applications of an account, kept by triggers of `application`. */
+/** The number of applications of an account, maintained by triggers of `application`. */
 export interface ApplicationCountTable {
   account_id: string;
   count: ColumnType<string, never, never>;

@@ -64,7 +64,7 @@ export async function selectOwnEventsAfter(
   return (await pool.query<PulledRow>({ ...SELECT_OWN_AFTER, values })).rows;
 }
 
-/** A place in the event log of an application. */
+/** A position in the event log of an application. */
 export interface Position {
   readonly epoch: string;
   /** Of the last event before it; 0 for the beginning. */

@@ -13,10 +13,7 @@ export const deriveDownloadKey = (secretKey: string): KeyObject => deriveKey(sec
 const sign = (key: KeyObject, applicationId: string, payload: string) =>
   hmac(key, `${applicationId} ${payload}`).toString('base64url');
 
-/**
- * The hour that a new token expires in, since 1970: feeds can be cached, as it changes once an
- * hour.
- */
+/** Hour since 1970 in which a new token expires. It changes once an hour: feeds can be cached. */
 export const expiryHour = (now: Date): number => Math.ceil(now.getTime() / HOUR_MS) + LIFETIME_HOURS;
 
 /** Signs a file for download. */

@@ -29,7 +29,7 @@ export interface GivenArtifact {
   readonly signature: string;
 }
 
-/** Properties of a draft. Absent ones keep their value. */
+/** Properties of a draft. Absent ones stay as they are. */
 export interface ReleaseChange {
   readonly version?: string | undefined;
   readonly channel?: string | undefined;

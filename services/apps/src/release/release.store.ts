@@ -143,7 +143,7 @@ interface PublishedFile {
   readonly name: string;
 }
 
-/** The account of an application whose channel has a published release with the file by that name. */
+/** The account of an application whose channel has a published release with a file of that name. */
 export async function selectOwnerOfPublished(db: Db, file: PublishedFile): Promise<string | undefined> {
   const { rows } = await sql<{ account_id: string }>`
     select account_id from application where id = ${file.applicationId} and exists (

@@ -54,7 +54,7 @@ export async function listReleases(ctx: AppsContext, ref: ApplicationRef) {
   return store.selectReleases(ctx.db, applicationId, RELEASES_LISTED_MAX);
 }
 
-/** A release of the account, and the signing keys of its application. Throws `release_not_found`. */
+/** A release of an account, and the signing keys of its application. Throws `release_not_found`. */
 export async function getRelease(ctx: AppsContext, ref: ReleaseRef) {
   const [accountId, releaseId] = [parseId(ref.accountId), parseId(ref.releaseId)];
   const found = accountId && releaseId && (await store.selectRelease(ctx.db, accountId, releaseId));
@@ -201,8 +201,8 @@ async function readRelease({ tx, row }: ApplicationChange, id: string): Promise<
 }
 
 /**
- * Writes the highest versions of a channel, and those that clients of other platforms or outside of a
- * roll-out are offered instead.
+ * Writes the highest versions of a channel, and the lower ones that clients of other platforms or
+ * outside of a roll-out are offered instead.
  */
 async function writeFeed({ tx, row }: ApplicationChange, channel: string): Promise<void> {
   const published = (await store.selectPublished(tx, row.id, channel)).toSorted(byVersion);

@@ -17,7 +17,8 @@ export interface Step {
  * has no gaps, even while an event waits for delivery or the clocks of processes differ. The
  * statement visits the ends of each application in the index, not the events in between.
  *
- * @param retained events younger than these times are, of the newest `count` of an application
+ * @param retained times after which events and deletions are retained, and the most events of an
+ *   application
  * @returns the application after which the next step begins; undefined at the end of the log
  */
 export async function deleteExpiredEvents(

@@ -27,7 +27,7 @@ export async function hasOverlap(tx: Kysely<AppsDatabase>, applicationId: string
 }
 
 /** Stores the current key as the previous one. To be called before the current one is replaced. */
-export async function keepCurrentKey(tx: Kysely<AppsDatabase>, applicationId: string, type: RuntimeKeyType, expiresAt: Date) {
+export async function storePreviousKey(tx: Kysely<AppsDatabase>, applicationId: string, type: RuntimeKeyType, expiresAt: Date) {
   const column = sql.ref(type === 'socketKey' ? 'socket_key_hash' : 'http_key_hash');
   await sql`
     insert into previous_runtime_key (application_id, type, hash, expires_at)

@@ -7,7 +7,7 @@ import type { ApplicationRef } from '../application/application-ref.ts';
 import { changeApplication } from '../application/change-application.ts';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
-import { hasOverlap, keepCurrentKey, markUsed, removePreviousKey } from './previous-key.store.ts';
+import { hasOverlap, markUsed, removePreviousKey, storePreviousKey } from './previous-key.store.ts';
 import { fingerprintOf, type RuntimeKeyType } from './vault.ts';
 
 const HOUR_MS = 3_600_000;
@@ -53,7 +53,8 @@ export interface Overlap {
  * concurrent rotations cannot exceed the limit. Only successful ones count, both types together.
  *
  * @returns the limit after it; `resetSeconds` until the oldest rotation of the hour is an hour old
- * @throws `key_overlap_invalid`, `application_not_found`, `overlap_active`, `rotation_limit_reached`
+ * @throws `key_overlap_invalid`, `application_not_found`, `overlap_active`,
+ *   `rotation_limit_reached`
  */
 export async function rotateRuntimeKey(
   ctx: Acting<AppsContext>,
@@ -77,7 +78,7 @@ export async function rotateRuntimeKey(
       const retryMs = msUntilFree(blocking, now);
       throw errors.rotation_limit_reached({ policy: 'rotations', limit: rotationsMax, windowMs: HOUR_MS, retryMs });
     }
-    if (overlapSeconds > 0) await keepCurrentKey(tx, row.id, type, new Date(now.getTime() + overlapSeconds * 1_000));
+    if (overlapSeconds > 0) await storePreviousKey(tx, row.id, type, new Date(now.getTime() + overlapSeconds * 1_000));
     else if (isOverlapping) await removePreviousKey(tx, row.id, type);
     const { hash, sealed } = ctx.vault.create(type, row.id);
     const key =

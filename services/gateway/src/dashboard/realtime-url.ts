@@ -10,7 +10,7 @@ const DEFAULT_PORTS: Readonly<Record<string, string>> = { http: '80', https: '44
 
 /**
  * URL of live events for a browser that called us: `PUBLIC_REALTIME_URL`, else the host that
- * it called. There they have another port, unless a proxy on a default port joins both.
+ * it called. There they have another port, unless a proxy serves both on a default port.
  * Undefined for a request without a valid host.
  */
 export function realtimeUrlFor(request: Pick<FastifyRequest, 'protocol' | 'host'>, config: Config): URL | undefined {

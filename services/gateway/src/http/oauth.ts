@@ -11,8 +11,8 @@ const FORM_BYTES_MAX = 32 * 1024;
 const OWN_CODES = new Set(['unsupported_grant_type', 'invalid_request', 'invalid_scope', 'invalid_target']);
 
 /**
- * Has a part of the server parse forms, and nothing else. Empty parameters count as absent (RFC 6749,
- * 3.2); one that is given twice is rejected.
+ * Makes a part of the server parse forms, and nothing else. Empty parameters count as absent (RFC
+ * 6749, 3.2); one that is given twice is rejected.
  */
 export function parseForms(part: FastifyInstance): void {
   part.removeAllContentTypeParsers();

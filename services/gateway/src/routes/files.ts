@@ -38,7 +38,7 @@ const fileRow = z
 
 const fileId = idOf('file', 'Id of the file, from `getFilesTable` or `uploadFile`.');
 
-// An unused name may be any text.
+// Nothing reads this name: it may be any text.
 const deleteBody = z.strictObject({ action: z.literal('delete_file'), fileId, fileName: z.string().optional() });
 const renameBody = z.strictObject({ action: z.literal('change_file_name'), fileId, fileName });
 const actionBody = z.discriminatedUnion('action', [deleteBody, renameBody.partial({ fileName: true })]);

@@ -123,8 +123,8 @@ export interface RouteDefinition<
   /** Takes a form and responds without an envelope, errors too (RFC 6749, 5). */
   readonly isOAuth?: boolean;
   /**
-   * Takes bytes instead of JSON: of `application/octet-stream`, of any type but forms, or a chunk of a
-   * resumable upload.
+   * Takes bytes instead of JSON: of `application/octet-stream`, of any type but forms, or a chunk
+   * of a resumable upload.
    */
   readonly bytesBody?: 'plain' | 'any' | 'chunk';
   readonly query?: Q;

@@ -106,7 +106,7 @@ export interface TrustedIssuerTable {
   audience: string;
   /** Each as JSON, `["name",value]`. */
   claims: string[];
-  /** SHA-256 of the issuer, the audience and the longest of the claims, which tokens are found by. */
+  /** SHA-256 of issuer, audience and the longest claim, by which a token finds the issuer. */
   lookup_hash: Buffer;
   /** JSON Web Key Set; null where the issuer publishes its keys. */
   jwks: string | null;

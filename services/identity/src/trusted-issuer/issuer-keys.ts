@@ -35,7 +35,7 @@ interface IssuerKeysOptions {
 }
 
 /**
- * Keys that issuers publish by OpenID Connect Discovery, cached. Concurrent callers share a request,
+ * Keys that issuers publish by OpenID Connect Discovery, cached. Concurrent calls share a request,
  * and an issuer is asked every 30 seconds at most. Users choose issuers, so internal addresses are
  * not connected to unless they are listed.
  */
@@ -73,7 +73,7 @@ export function createIssuerKeys({ clock, logger, internalHosts, callTimeoutMs =
   return {
     /**
      * The keys of an issuer.
-     * @param rejected keys that lack the one of a token: newer ones are read if the last request was
+     * @param rejected keys without the one of a token: newer ones are read if the last request was
      *   30 seconds ago
      * @throws `trusted_issuer_unavailable`
      */

@@ -67,7 +67,7 @@ export async function parseTrustedIssuer(settings: Settings, internalHosts: Read
   };
 }
 
-/** Claims that can be compared, each as JSON, which is equal only for the same name, type and value. */
+/** Claims that can be compared, each as JSON: equal only for the same name, type and value. */
 export function toClaimTexts(claims: Readonly<Record<string, unknown>>): string[] {
   const comparable = Object.entries(claims).filter(([, value]) => ['string', 'number', 'boolean'].includes(typeof value));
   return comparable.map((claim) => JSON.stringify(claim));
@@ -82,7 +82,7 @@ export function lookupHash(issuer: string, audience: string, claimText: string):
   return hash('sha256', JSON.stringify([issuer, audience, claimText]), 'buffer');
 }
 
-/** The claim that is the likeliest to be in few tokens, as a repository rather than an environment. */
+/** The claim that fewest tokens probably have: a repository rather than an environment. */
 function longest(claims: TrustedClaims): string {
   return toClaimTexts(claims).reduce((a, b) => (b.length > a.length ? b : a));
 }

@@ -27,7 +27,7 @@ export interface Appended {
 }
 
 export interface AppendOptions {
-  /** A new id for each caller. Objects under it, beside the key's own, are the caller's to remove. */
+  /** A new id for each caller, which removes the objects under it other than the key's own. */
   readonly writerId: string;
   /** True if an earlier caller may still be writing; it damages nothing then. */
   readonly isContested: boolean;

@@ -20,7 +20,7 @@ export async function selectUsages(
   return rows;
 }
 
-/** The usage of each application of an account, with what its unfinished resumable uploads reserve. */
+/** Usage of each application of an account, with what its unfinished resumable uploads reserve. */
 export async function selectCharges(db: Kysely<FilesDatabase>, accountId: string): Promise<ApplicationUsage[]> {
   const { rows } = await sql<ApplicationUsage>`
     select application_id as "applicationId", sum(file_count)::float8 as "fileCount", sum(charged_mib)::float8 as "chargedMib"
