@@ -1,4 +1,4 @@
-import { type Timestamp, timestampDate, timestampFromDate, timestampMs } from '@bufbuild/protobuf/wkt';
+import { type Timestamp, timestampFromDate, timestampMs } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext } from '@connectrpc/connect';
 import { actingFor, bindCalls } from '@latchkey/audit/actor';
 import { withIdempotency } from '@latchkey/audit/idempotency';
@@ -77,7 +77,7 @@ const accountService = (ctx: IdentityContext, bind: Bind, calls: DeletionCalls):
   signOutEverywhere: bind(async (acting, { accountId }) => void (await endAllSessions(acting, accountId))),
   getAccount: async ({ accountId }) => ({ account: toAccount(await getAccount(ctx, accountId)) }),
   setAvatar: bind((acting, { accountId, avatarId, uploadedAt, removed }) => {
-    return setAvatar(acting, accountId, { avatarId, uploadedAt: uploadedAt && timestampDate(uploadedAt), removed });
+    return setAvatar(acting, accountId, { avatarId, uploadedAt: uploadedAt && toDate(uploadedAt), removed });
   }),
   listSessions: async (request) => ({ sessions: (await listSessions(ctx, request)).map(toOpenSession) }),
   endSession: bind(endSessionOf),
@@ -85,7 +85,8 @@ const accountService = (ctx: IdentityContext, bind: Bind, calls: DeletionCalls):
     return deleteAccount(acting, request, calls.deleteApplications, calls.onApplicationsLeft);
   }),
   async listDeletedAccounts({ deletedSince, afterAccountId }) {
-    const rows = await listDeletedAccounts(ctx, deletedSince && timestampDate(deletedSince), afterAccountId);
+    const since = deletedSince && new Date(Math.max(0, Math.min(timestampMs(deletedSince), DATE_MS_MAX)));
+    const rows = await listDeletedAccounts(ctx, since, afterAccountId);
     const accounts = rows.map((row) => ({ accountId: row.account_id, deletedAt: timestampFromDate(row.deleted_at) }));
     return { accounts };
   },
@@ -250,6 +251,9 @@ function toTrustedIssuer({ id, name, issuer, audience, scopes, ...row }: trusted
 function toTimestamp(date: Date | null): Timestamp | undefined {
   return date ? timestampFromDate(date) : undefined;
 }
+
+/** Latest time of a Date. */
+const DATE_MS_MAX = 8.64e15;
 
 /** A time that no Date can hold becomes an invalid one, which the rules reject. */
 function toDate(timestamp: Timestamp): Date {

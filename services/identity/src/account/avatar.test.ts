@@ -64,7 +64,8 @@ describe('SetAvatar', () => {
     const uploadedAt = timestampFromDate(new Date(AT_MS));
     const reasonOf = async (call: Promise<unknown>) => (await refusalOf(call)).reason;
     expect(await reasonOf(set(accountId, 'x'))).toBe('avatar_invalid');
-    expect(await reasonOf(identity.accounts.setAvatar({ accountId, avatarId: newId() }))).toBe('avatar_invalid');
+    for (const uploadedAt of [undefined, { seconds: 2n ** 63n - 1n, nanos: 0 }])
+      expect(await reasonOf(identity.accounts.setAvatar({ accountId, avatarId: newId(), uploadedAt }))).toBe('avatar_invalid');
     for (const unknown of ['', 'x', newId()]) {
       const call = identity.accounts.setAvatar({ accountId: unknown, avatarId: newId(), uploadedAt });
       expect(await reasonOf(call)).toBe('account_not_found');

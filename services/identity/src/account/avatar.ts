@@ -21,7 +21,7 @@ interface AvatarChange {
  */
 export async function setAvatar(ctx: ActingContext, accountText: string, { uploadedAt, removed, ...change }: AvatarChange) {
   const [accountId, avatarId] = [parseId(accountText), parseId(change.avatarId)];
-  if (!avatarId || !uploadedAt) throw errors.avatar_invalid();
+  if (!avatarId || !uploadedAt?.getTime()) throw errors.avatar_invalid();
   if (!accountId) throw errors.account_not_found();
   return runTransaction(ctx.db, async (tx) => {
     const account = await lockAccount(tx, accountId);
