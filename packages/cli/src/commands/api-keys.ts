@@ -55,7 +55,7 @@ export function apiKeysCommand(io: Io): Command {
   addKeyOptions(edit.option('--name <name>', `new name, ${describeLength(KEY_NAME)}`)).action(
     withContext(io, (context, key: string, options: KeyOptions) => editKey(context, key, options)),
   );
-  examples(edit, [['latchkey api-keys edit ci-upload --scopes files:upload,files:read,files:delete', 'Replace its scopes']]);
+  examples(edit, [['latchkey api-keys edit ci-upload --scopes files:upload,files:read', 'Replace its scopes']]);
 
   const revoke = keys
     .command('revoke')
