@@ -23,7 +23,7 @@ interface BacklogOptions {
 
 /**
  * Limits upgrades to those that end before their deadline, by the time that the last ones took, and
- * tells each rejected client when there is room: one after the other, at random times.
+ * reports to each rejected client when there is room: one after the other, at random times.
  */
 export class UpgradeBacklog {
   readonly #now: () => number;
@@ -33,7 +33,7 @@ export class UpgradeBacklog {
   #upgradeMs = UPGRADE_MS;
   /** Time when the last upgrade ended, or the first of the current ones began. */
   #lastAt = 0;
-  /** Time until which rejected clients were told to return. */
+  /** Time until which rejected clients have a time to return. */
   #bookedUntil = 0;
 
   constructor({ now = () => performance.now(), random = Math.random }: Partial<BacklogOptions> = {}) {
