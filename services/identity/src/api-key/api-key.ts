@@ -136,7 +136,8 @@ export async function updateApiKey(
  * Returns the record and the only copy of the key's text.
  *
  * @throws `api_key_not_found`, `api_key_settings_invalid` for an overlap out of bounds,
- *   `exchanged_api_key_unchangeable`, `api_key_not_active`
+ *   `exchanged_api_key_unchangeable`, `api_key_not_active`, `active_api_keys_limit_exceeded` for
+ *   twice the limit of active keys
  */
 export async function rotateApiKey(ctx: ActingContext, ref: ApiKeyRef, overlapSeconds: number) {
   const owned = parseRef(ref);
@@ -153,6 +154,8 @@ export async function rotateApiKey(ctx: ActingContext, ref: ApiKeyRef, overlapSe
     const overlapEnd = new Date(now.getTime() + overlapSeconds * 1_000);
     const expiresAt = expires_at && expires_at < overlapEnd ? expires_at : overlapEnd;
     await updateApiKeyRow(tx, apiKeyId, { expires_at: expiresAt, updated_at: now });
+    // As many old ones in their overlap.
+    await reserveActiveApiKey(ctx, tx, accountId, now, 2 * ctx.activeApiKeysMax);
     const apiKey = await insertApiKey(tx, {
       ...{ name, scopes, all_applications, application_ids, expires_at },
       ...toKeyColumns(ctx, { accountId, text, publicId, now }),
@@ -221,8 +224,13 @@ export async function checkOwned(accountId: string, ids: readonly string[], find
  * Checks the limit of active keys, with the account locked so that concurrent creations count one
  * another.
  */
-async function reserveActiveApiKey(ctx: IdentityContext, tx: Db, accountId: string, now: Date): Promise<void> {
+async function reserveActiveApiKey(
+  ctx: IdentityContext,
+  tx: Db,
+  accountId: string,
+  now: Date,
+  max = ctx.activeApiKeysMax,
+): Promise<void> {
   if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();
-  const active = await countActiveApiKeys(tx, accountId, now);
-  if (active >= ctx.activeApiKeysMax) throw errors.active_api_keys_limit_exceeded();
+  if ((await countActiveApiKeys(tx, accountId, now)) >= max) throw errors.active_api_keys_limit_exceeded();
 }

@@ -39,6 +39,14 @@ test('an overlap never extends the old key', async () => {
   expect(expiries).toEqual([Number(seconds), Number(seconds)]);
 });
 
+test('old keys in their overlap at most double the active keys', async () => {
+  const old = await createSomeKey(identity);
+  const { activeCountMax } = await identity.apiKeys.getApiKeyUsage(old);
+  const activeMax = 2 * Number(activeCountMax);
+  for (let active = 1; active < activeMax; active += 1) await rotate(old, 60);
+  expect(await refusalOf(rotate(old, 60))).toMatchObject({ reason: 'active_api_keys_limit_exceeded' });
+});
+
 test('rejects unknown, foreign and revoked keys, and overlaps out of bounds', async () => {
   const old = await createSomeKey(identity);
   for (const other of [

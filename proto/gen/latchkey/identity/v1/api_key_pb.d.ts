@@ -1036,7 +1036,7 @@ export declare const ApiKeyService: GenService<{
   },
   /**
    * RotateApiKey creates a key with the name, rights and expiry of another one, which expires after an
-   * overlap, and never later than before. It may exceed the limit of active keys until then.
+   * overlap, and never later than before. Until then there may be twice as many active keys.
    *
    * @generated from rpc latchkey.identity.v1.ApiKeyService.RotateApiKey
    */
