@@ -17,6 +17,8 @@ it.each<readonly [callee: Name[], caller: Name]>([
   [['issuer'], 'issuerStep'],
   [['issuer', 'issuerStep'], 'gatewayIssuer'],
   [['gatewayIssuer'], 'longest'],
+  [['inspectionQueue'], 'gatewayInspection'],
+  [['gatewayInspection'], 'longest'],
   [['deleteApplications'], 'longest'],
 ])('%j ends before its caller, %s', (callees, caller) => {
   const spentMs = callees.reduce((sum, callee) => sum + DEADLINES_MS[callee], 0);

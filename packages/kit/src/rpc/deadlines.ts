@@ -12,6 +12,10 @@ export const DEADLINES_MS = {
   /** Discovery of an issuer, or all calls of a sign-in. */
   issuerStep: 10_000,
   issuer: 4_000,
+  /** The gateway's calls in which files reads whole files of a release, the largest of 150 MiB. */
+  gatewayInspection: 25_000,
+  /** Wait of such a reading for those before it. */
+  inspectionQueue: 20_000,
   /** The apps service, for files, identity and realtime: a second try after one that hangs fits. */
   apps: 3_500,
   /** A page of the applications of a deleted account, whose deletion goes on after the response. */

@@ -20,6 +20,7 @@ import {
   YANK_REASON_MAX,
 } from '@latchkey/contract/release';
 import { fromConnectError } from '@latchkey/kit/errors/errors';
+import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { type Release, ReleaseService, ReleaseStatus } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { z } from 'zod';
@@ -270,7 +271,8 @@ function inspectArtifacts({ files }: Clients, ref: ApplicationRef, artifacts: re
   const { accountId, applicationId } = ref;
   return Promise.all(
     artifacts.map(async ({ fileId, signature, revision = '' }) => {
-      const found = await files.inspectFile({ accountId, applicationId, fileId, signature, publicKeys });
+      const asked = { accountId, applicationId, fileId, signature, publicKeys };
+      const found = await files.inspectFile(asked, { timeoutMs: DEADLINES_MS.gatewayInspection });
       return {
         fileId,
         signature,
