@@ -28,7 +28,7 @@ export const SCHEMA = 'files';
 /** Length of an account's lease, which outlives the process of its upload. */
 const UPLOAD_LEASE_MS = 10_000;
 /** Readings of files for releases: a pure Ed25519 signature needs all bytes in memory. */
-const INSPECTIONS = { concurrency: 1, concurrencyPerKey: 1, size: 200, sizePerKey: 64, waitMs: DEADLINES_MS.inspectionQueue };
+const INSPECTIONS = { concurrency: 1, concurrencyPerKey: 1, size: 64, sizePerKey: 8, waitMs: DEADLINES_MS.inspectionQueue };
 /** Downloads of one process; each takes a descriptor and up to 128 KiB. */
 const DOWNLOADS_MAX = 200;
 /** Pause between two sweeps, and how long a sweeper's claim on a row lasts. */

@@ -266,24 +266,28 @@ async function findRelease(clients: Clients, { principal, params: { id: releaseI
 
 type Artifact = { readonly fileId: string; readonly signature: string; readonly revision?: string };
 
-/** Reads the files of artifacts, and verifies their signatures if there are keys. */
-function inspectArtifacts({ files }: Clients, ref: ApplicationRef, artifacts: readonly Artifact[], publicKeys: string[]) {
+/**
+ * Reads the files of artifacts, and verifies their signatures if there are keys. One after the other:
+ * an account's files are not read concurrently, and a waiting call takes a connection.
+ */
+async function inspectArtifacts({ files }: Clients, ref: ApplicationRef, artifacts: readonly Artifact[], publicKeys: string[]) {
   const { accountId, applicationId } = ref;
-  return Promise.all(
-    artifacts.map(async ({ fileId, signature, revision = '' }) => {
-      const asked = { accountId, applicationId, fileId, signature, publicKeys };
-      const found = await files.inspectFile(asked, { timeoutMs: DEADLINES_MS.gatewayInspection });
-      return {
-        fileId,
-        signature,
-        revision,
-        verifiedKey: found.verifiedKey,
-        byteSize: found.byteSize,
-        checksum: Buffer.from(found.checksum).toString('hex'),
-        sha512: Buffer.from(found.sha512).toString('base64'),
-      };
-    }),
-  );
+  const deadlineAt = performance.now() + DEADLINES_MS.gatewayInspection;
+  const inspected = [];
+  for (const { fileId, signature, revision = '' } of artifacts) {
+    const asked = { accountId, applicationId, fileId, signature, publicKeys };
+    const found = await files.inspectFile(asked, { timeoutMs: Math.max(1, deadlineAt - performance.now()) });
+    inspected.push({
+      fileId,
+      signature,
+      revision,
+      verifiedKey: found.verifiedKey,
+      byteSize: found.byteSize,
+      checksum: Buffer.from(found.checksum).toString('hex'),
+      sha512: Buffer.from(found.sha512).toString('base64'),
+    });
+  }
+  return inspected;
 }
 
 function toArtifacts<A extends { readonly signature?: string | undefined }>(artifacts: readonly A[]) {

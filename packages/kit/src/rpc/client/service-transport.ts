@@ -8,6 +8,7 @@ import { createConnector } from '../../tls/client-tls.ts';
 import type { ServiceTls } from '../../tls/service-tls.ts';
 import { clientTimeoutMs, type HeaderSource, runCall, toResponse } from '../call.ts';
 import { bearer } from '../credentials.ts';
+import { DEADLINES_MS } from '../deadlines.ts';
 import { type CallTimer, callTimer, observed, rpcCalled, rpcSpan } from '../observe.ts';
 import { isRead, NO_TRACE, REPLAYED_HEADER, TRACEPARENT_HEADER } from '../route.ts';
 import { BatchedCalls } from './batched-calls.ts';
@@ -16,6 +17,8 @@ import { serialize, UnaryCall } from './unary-call.ts';
 
 /** More connections were slower. */
 const CONNECTIONS = 16;
+/** Connections of calls that wait for an issuer or for files to be read, which may all be slow. */
+const LONG_CALL_CONNECTIONS = 64;
 
 /** Age at which a connection is replaced, so that a balancer can use new processes. */
 const CONNECTION_AGE_MS_MAX = 60_000;
@@ -28,7 +31,8 @@ interface ServiceTransportOptions {
 
 /**
  * A transport to a service: binary unary calls of the Connect protocol over an HTTP/1.1 pool
- * (https://connectrpc.com/docs/protocol#unary-request). A canceled call costs one connection.
+ * (https://connectrpc.com/docs/protocol#unary-request). A canceled call costs one connection. Calls
+ * with a longer deadline than those of the gateway have connections for themselves.
  *
  * @param baseUrl `http://host:port` of the service's HTTP/1.1 port, or `https:` with TLS
  * @param credential service credential to present
@@ -40,18 +44,21 @@ export function createServiceTransport(
   { tls, isBatched }: ServiceTransportOptions = {},
 ): Transport & { close(): Promise<void> } {
   const authorization = bearer(credential);
-  const pool = new Pool(baseUrl, {
-    connections: CONNECTIONS,
-    connect: createConnector(tls),
-    allowH2: false,
-    clientTtl: CONNECTION_AGE_MS_MAX,
-    pipelining: 1,
-    keepAliveTimeout: 30_000,
-    // Every call has its own deadline.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  });
-  const createCall = (timeoutMs: number) => new UnaryCall(pool, authorization, timeoutMs);
+  const openPool = (connections: number) =>
+    new Pool(baseUrl, {
+      connections,
+      connect: createConnector(tls),
+      allowH2: false,
+      clientTtl: CONNECTION_AGE_MS_MAX,
+      pipelining: 1,
+      keepAliveTimeout: 30_000,
+      // Every call has its own deadline.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    });
+  const [pool, longCalls] = [openPool(CONNECTIONS), openPool(LONG_CALL_CONNECTIONS)];
+  const createCall = (timeoutMs: number) =>
+    new UnaryCall(timeoutMs > DEADLINES_MS.gateway ? longCalls : pool, authorization, timeoutMs);
   const batches = new BatchedCalls(createCall);
   const unary: Transport['unary'] = (method, signal, timeoutMs, header, input) => {
     const limits = { signal, timeoutMs: clientTimeoutMs(timeoutMs) };
@@ -73,7 +80,9 @@ export function createServiceTransport(
   return {
     unary: observeCalls(unary),
     stream: () => Promise.reject(new ConnectError('services have no streaming methods', Code.Unimplemented)),
-    close: () => (pool.closed ? Promise.resolve() : pool.close()),
+    close: async () => {
+      if (!pool.closed) await Promise.all([pool.close(), longCalls.close()]);
+    },
   };
 }
 

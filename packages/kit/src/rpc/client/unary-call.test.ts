@@ -125,6 +125,19 @@ describe('canceled calls', () => {
     await Promise.all(start(50, () => client.deleteApplication({})));
   });
 
+  it('that may take long leave connections for others', async () => {
+    const url = await startHttpServer((req, res) => {
+      if (Number(req.headers['connect-timeout-ms']) < 10_000) succeed(req, res);
+    });
+    const client = clientOf(url);
+    const end = new AbortController();
+    const long = Array.from({ length: 40 }, () => client.getApplicationSettings({}, { timeoutMs: 30_000, signal: end.signal }));
+    const ended = Promise.allSettled(long);
+    await client.getApplicationSettings({}, { timeoutMs: 4_000 });
+    end.abort();
+    await ended;
+  });
+
   it('close no connection while they wait for one', async () => {
     const sockets = new Set<Socket>();
     const held = Promise.withResolvers<void>();
@@ -133,16 +146,16 @@ describe('canceled calls', () => {
       void held.promise.then(() => succeed(req, res));
     });
     const client = clientOf(url);
-    const holding = Array.from({ length: 16 }, () => client.createApplication({}));
-    await eventually(() => sockets.size === 16);
+    const holding = Array.from({ length: 64 }, () => client.createApplication({}));
+    await eventually(() => sockets.size === 64);
     const controller = new AbortController();
     const queued = Array.from({ length: 100 }, () => codeOf(client.createApplication({}, { signal: controller.signal })));
     controller.abort();
     await Promise.all(queued);
     held.resolve();
     await Promise.all(holding);
-    await Promise.all(Array.from({ length: 16 }, () => client.createApplication({})));
-    expect(sockets.size).toBe(16);
+    await Promise.all(Array.from({ length: 64 }, () => client.createApplication({})));
+    expect(sockets.size).toBe(64);
   });
 });
 

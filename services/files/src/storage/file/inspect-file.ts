@@ -40,6 +40,7 @@ interface Question {
 }
 
 type FileToRead = NonNullable<Awaited<ReturnType<typeof selectForRelease>>> & {
+  readonly accountId: string;
   readonly applicationId: string;
   readonly fileId: string;
 };
@@ -48,13 +49,13 @@ async function readForRelease(ctx: FilesContext, file: FileToRead, asked: Questi
   const { applicationId, sha512, blake2b512 } = file;
   const key = objectKey(applicationId, file.objectId);
   const stored = sha512 && blake2b512 ? { sha512, blake2b512 } : undefined;
-  const digests = stored ?? (await inTurn(ctx, applicationId, () => readDigests(ctx, key, file)));
+  const digests = stored ?? (await inTurn(ctx, file.accountId, () => readDigests(ctx, key, file)));
   const signature = asked.publicKeys.length > 0 ? parseSignature(asked.signature) : undefined;
   const verify = (signed: Buffer) => (signature ? findSigningKey(signature, asked.publicKeys, signed) : undefined);
   let verifiedKey: string | undefined;
   if (signature?.isPrehashed) verifiedKey = await verify(digests.blake2b512);
   else if (signature && file.size <= WHOLE_BYTES_MAX)
-    verifiedKey = await inTurn(ctx, applicationId, async () => verify(await readWhole(ctx, key, file.size)));
+    verifiedKey = await inTurn(ctx, file.accountId, async () => verify(await readWhole(ctx, key, file.size)));
   return {
     byteSize: BigInt(file.size),
     checksum: new Uint8Array(file.checksum),
@@ -63,9 +64,9 @@ async function readForRelease(ctx: FilesContext, file: FileToRead, asked: Questi
   };
 }
 
-function inTurn<T>({ inspections }: FilesContext, applicationId: string, read: () => Promise<T>): Promise<T> {
-  inspections.check(applicationId);
-  return inspections.run(applicationId, read);
+function inTurn<T>({ inspections }: FilesContext, accountId: string, read: () => Promise<T>): Promise<T> {
+  inspections.check(accountId);
+  return inspections.run(accountId, read);
 }
 
 async function readDigests(ctx: FilesContext, key: string, file: FileToRead): Promise<Digests> {
