@@ -33,6 +33,7 @@ const NEXT_STEPS: Readonly<Record<string, string>> = {
   file_name_taken: 'Add --replace, or choose another name.',
   upload_unfinished: 'Run "latchkey uploads end", or choose another name.',
   limit_exceeded: 'Run "latchkey limits", then delete something or ask the operator.',
+  file_too_large: 'Choose a smaller file, or ask the operator for a higher limit.',
   upload_timeout: 'Use a faster connection, or ask the operator to raise UPLOAD_DEADLINE_SECONDS.',
   changed_meanwhile: 'Run the command again, which then begins with the new state.',
   not_found: 'Check the id, the key and the URL.',
@@ -60,8 +61,9 @@ export function toCliError(err: unknown): CliError {
     const next = retryAfterSeconds === undefined ? 'Try again later.' : `Try again in ${retryAfterSeconds} s.`;
     return new CliError(toOutcome(status), sentences(message, next));
   }
-  // Any server can send any code, such as `constructor`.
-  const next = Object.hasOwn(NEXT_STEPS, code) ? NEXT_STEPS[code] : undefined;
+  // Details name a file that is too large by itself. Any server can send any code, such as `constructor`.
+  const advice = code === 'limit_exceeded' && details.length > 0 ? 'file_too_large' : code;
+  const next = Object.hasOwn(NEXT_STEPS, advice) ? NEXT_STEPS[advice] : undefined;
   // The rest of a response is for programs, such as which header to send.
   const [happened = ''] = next === undefined ? [message] : message.split(/(?<=[.]) /);
   return new CliError(toOutcome(status, code), sentences(happened, next ?? 'Run it again with --verbose for the response.'));

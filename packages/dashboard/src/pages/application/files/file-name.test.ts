@@ -26,6 +26,7 @@ it('numbers a name so that it stays valid', () => {
 
 it('says why a name is not valid', () => {
   expect(findNameProblem('a'.repeat(17))).toBe('17 characters: names have at most 16.');
-  for (const name of ['.hidden', 'a.', 'a..b', 'a/b', 'ä']) expect(findNameProblem(name)).toMatch(/^Letters, digits/);
+  for (const name of ['.hidden', 'a.', 'a..b', 'a/b', 'ä', '😀'.repeat(9)])
+    expect(findNameProblem(name)).toMatch(/^Letters, digits/);
   expect(findNameProblem(' \u200b ')).toBe('Enter a name.');
 });

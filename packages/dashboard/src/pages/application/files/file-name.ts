@@ -15,7 +15,8 @@ export const normalizeName = (name: string) =>
 export function findNameProblem(name: string): string | undefined {
   const text = normalizeName(name);
   if (text === '') return 'Enter a name.';
-  if (text.length > LENGTH_MAX) return `${text.length} characters: names have at most ${LENGTH_MAX}.`;
+  const { length } = [...text];
+  if (length > LENGTH_MAX) return `${length} characters: names have at most ${LENGTH_MAX}.`;
   return FILE_NAME.test(text) ? undefined : 'Letters, digits, - and _ only, with single spaces or dots between them.';
 }
 
