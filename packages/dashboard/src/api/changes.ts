@@ -1,4 +1,5 @@
 import type { Query, QueryClient } from '@tanstack/react-query';
+import { hasSessionEnded, subscribeToSessionEnd } from '../session/session-end.ts';
 import { basePath } from './settings.ts';
 
 interface Change {
@@ -69,8 +70,10 @@ export function followChanges(queryClient: QueryClient): () => void {
     };
   };
   document.addEventListener('visibilitychange', open);
+  const unsubscribe = subscribeToSessionEnd(() => !hasSessionEnded() && open());
   open();
   return () => {
+    unsubscribe();
     document.removeEventListener('visibilitychange', open);
     clearTimeout(timer);
     changes = [];

@@ -87,13 +87,21 @@ describe('the dashboard in a browser', IN_CHROMIUM, () => {
     const page = await open('/applications', { owner: person, statuses: [401] });
     await button(page, 'Create application').first().click();
     await page.getByLabel('Name').fill('Analytical Engine');
+    const waitForStream = (status: number) =>
+      page.waitForResponse((response) => response.url().endsWith('/auth/changes') && response.status() === status, {
+        timeout: 15_000,
+      });
+    const rejected = waitForStream(401);
     await person.session.post('/api/v1/auth/sign-out-everywhere');
     await page.keyboard.press('Enter');
     await page.getByText('Your session has ended').waitFor();
+    await rejected;
     await checkAccessibility(page);
     await page.getByLabel('Password').fill(person.password);
+    const streaming = waitForStream(200);
     await page.keyboard.press('Enter');
     await page.getByText('Your session has ended').waitFor({ state: 'detached' });
+    await streaming;
     expect(await page.getByLabel('Name').inputValue()).toBe('Analytical Engine');
     await dialog(page).getByRole('button', { name: 'Create application' }).click();
     await heading(page, 'Analytical Engine').waitFor();
