@@ -1540,6 +1540,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/updates/{applicationId}/{channel}/latest-linux-arm64.yml": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the feed of electron-updater for Linux on ARM
+         * @description `Authorization: Bearer <httpKey>`, unless the application has public updates.
+         */
+        get: operations["getFeedLatestLinuxArm64Yml"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/updates/{applicationId}/{channel}/appcast.xml": {
         parameters: {
             query?: never;
@@ -4995,6 +5015,40 @@ export interface operations {
         };
     };
     getFeedLatestLinuxYml: {
+        parameters: {
+            query?: {
+                /** @description Stable name of the client, for roll-outs. Without it, only complete roll-outs are offered. */
+                client?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Id of the application, from `listApplications`.
+                 * @example 019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15
+                 */
+                applicationId: string;
+                /**
+                 * @description Channel.
+                 * @example stable
+                 */
+                channel: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/yaml": string;
+                };
+            };
+        };
+    };
+    getFeedLatestLinuxArm64Yml: {
         parameters: {
             query?: {
                 /** @description Stable name of the client, for roll-outs. Without it, only complete roll-outs are offered. */

@@ -208,6 +208,7 @@ describe('feeds', () => {
     const later = await offers();
     expect(later.filter((isIn, n) => first[n] && !isIn)).toEqual([]);
     expect(JSON.parse((await readFeed(id, 'stable/latest.json', { key })).text).version).toBe('1.0.0');
+    expect((await readFeed(id, 'stable/latest-mac.yml', { key })).status).toBe(404);
   });
 
   it('are those of electron-updater and Sparkle', async () => {
@@ -216,14 +217,15 @@ describe('feeds', () => {
     const { privateKey } = generateKeyPairSync('ed25519');
     const signature = sign(null, Buffer.from(content), privateKey).toString('base64');
     const mac = artifact(fileId, { platform: 'darwin', name: 'Acme.zip', signature });
-    await publish(id, { version: '1.4.0', notes, artifacts: [artifact(fileId), mac] });
+    const arm = artifact(fileId, { platform: 'linux', arch: 'arm64', name: 'Acme.AppImage' });
+    await publish(id, { version: '1.4.0', notes, artifacts: [artifact(fileId), mac, arm] });
     const yaml = await readFeed(id, 'stable/latest.yml', { key });
     expect([yaml.status, yaml.headers.get('content-type')]).toEqual([200, 'text/yaml; charset=utf-8']);
     expect(yaml.text).toContain('version: "1.4.0"\n');
     expect(yaml.text).toContain(`sha512: "${createHash('sha512').update(content).digest('base64')}"`);
     expect(yaml.text).toMatch(/url: ".*\/Acme%20Setup\.exe"/);
     expect((await readFeed(id, 'stable/latest-mac.yml', { key })).text).toMatch(/url: ".*\/Acme\.zip"/);
-    expect((await readFeed(id, 'stable/latest-linux.yml', { key })).status).toBe(404);
+    expect((await readFeed(id, 'stable/latest-linux-arm64.yml', { key })).text).toMatch(/url: ".*\/Acme\.AppImage"/);
     const { text } = await readFeed(id, 'stable/appcast.xml', { key });
     expect(text).toContain('Faster: &quot;yes&quot;\n- &amp; &lt;more&gt;');
     expect(text).toContain(`sparkle:edSignature="${signature}"`);

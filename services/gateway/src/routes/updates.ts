@@ -86,10 +86,10 @@ export function updateRoutes({ clients, limits, publicUrl }: RouteContext) {
       },
     });
 
-  const electron = (name: string, platform: string, system: string) =>
+  const electron = (name: string, system: string, platform: string, arch?: string) =>
     feedRoute(name, 'text/yaml', `Get the feed of electron-updater for ${system}`, ({ offered, urlOf }) => {
-      const release = offered.find((found) => artifactsFor(found, platform).length > 0);
-      return release && electronUpdate(release, artifactsFor(release, platform), urlOf);
+      const release = offered.find((found) => artifactsFor(found, platform, arch).length > 0);
+      return release && electronUpdate(release, artifactsFor(release, platform, arch), urlOf);
     });
 
   return [
@@ -120,9 +120,10 @@ export function updateRoutes({ clients, limits, publicUrl }: RouteContext) {
         return request.reply.headers(cacheHeaders(feed)).code(204).send();
       },
     }),
-    electron('latest.yml', 'windows', 'Windows'),
-    electron('latest-mac.yml', 'darwin', 'macOS'),
-    electron('latest-linux.yml', 'linux', 'Linux'),
+    electron('latest.yml', 'Windows', 'windows'),
+    electron('latest-mac.yml', 'macOS', 'darwin'),
+    electron('latest-linux.yml', 'Linux', 'linux'),
+    electron('latest-linux-arm64.yml', 'Linux on ARM', 'linux', 'aarch64'),
     feedRoute('appcast.xml', 'application/xml', 'Get the appcast for Sparkle', ({ applicationName, offered, urlOf }) =>
       appcast(applicationName, offered, urlOf),
     ),
