@@ -61,7 +61,8 @@ export function toCliError(err: unknown): CliError {
     const next = retryAfterSeconds === undefined ? 'Try again later.' : `Try again in ${retryAfterSeconds} s.`;
     return new CliError(toOutcome(status), sentences(message, next));
   }
-  // Details name a file that is too large by itself. Any server can send any code, such as `constructor`.
+  // Details name a file that is too large by itself. Any server can send any code, such as
+  // `constructor`.
   const advice = code === 'limit_exceeded' && details.length > 0 ? 'file_too_large' : code;
   const next = Object.hasOwn(NEXT_STEPS, advice) ? NEXT_STEPS[advice] : undefined;
   // The rest of a response is for programs, such as which header to send.

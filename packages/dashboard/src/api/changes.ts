@@ -40,7 +40,7 @@ export function followChanges(queryClient: QueryClient): () => void {
     // The page of an application that was deleted goes first: it reads nothing more then.
     await queryClient.invalidateQueries({ predicate: (query) => isOfAll(query) && predicate(query) });
     await queryClient.invalidateQueries({ predicate: (query) => !isOfAll(query) && predicate(query) });
-    // Another round would cancel the reads of this one, on a slow network for as long as changes come.
+    // Another round would cancel the reads of this one: on a slow network, while changes come.
     timer = changes.length > 0 ? setTimeout(() => void readAgain(), INTERVAL_MS) : undefined;
   };
   const collect = (change: Change) => {

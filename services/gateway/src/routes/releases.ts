@@ -267,8 +267,8 @@ async function findRelease(clients: Clients, { principal, params: { id: releaseI
 type Artifact = { readonly fileId: string; readonly signature: string; readonly revision?: string };
 
 /**
- * Reads the files of artifacts, and verifies their signatures if there are keys. One after the other:
- * an account's files are not read concurrently, and a waiting call takes a connection.
+ * Reads the files of artifacts, and verifies their signatures if there are keys. One after the
+ * other: an account's files are not read concurrently, and a waiting call takes a connection.
  */
 async function inspectArtifacts({ files }: Clients, ref: ApplicationRef, artifacts: readonly Artifact[], publicKeys: string[]) {
   const { accountId, applicationId } = ref;

@@ -13,15 +13,15 @@ function signatureText({ signature }: ReleaseArtifact): string | undefined {
 }
 
 /**
- * The minisign signature of an artifact in Base64, which Tauri needs. Those of signify have no trusted
- * comment, without which Tauri rejects them.
+ * The minisign signature of an artifact in Base64, which Tauri needs. Those of signify have no
+ * trusted comment, without which Tauri rejects them.
  */
 export function tauriSignature(artifact: ReleaseArtifact): string | undefined {
   const text = signatureText(artifact);
   return text?.includes('\ntrusted comment: ') ? Buffer.from(text).toString('base64') : undefined;
 }
 
-/** Bundles that Tauri's updater installs. With signing keys, disk images and packages are signed too. */
+/** Bundles that Tauri's updater installs. With signing keys, disk images are signed too. */
 const TAURI_BUNDLE = /\.(?:app\.tar\.gz|appimage(?:\.tar\.gz)?|(?:nsis|msi)\.zip|exe|msi)$/i;
 
 /** The artifact of some for one platform that Tauri can install. */

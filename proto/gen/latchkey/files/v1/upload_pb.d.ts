@@ -439,8 +439,8 @@ export declare const UploadErrorSchema: GenEnum<UploadError>;
  */
 export declare const UploadService: GenService<{
   /**
-   * CreateUpload makes the checks of BeginUpload, in the order of the reasons, and reserves what the
-   * file needs.
+   * CreateUpload makes the checks of BeginUpload, in the order of the reasons, and reserves what
+   * the file needs.
    *
    * @generated from rpc latchkey.files.v1.UploadService.CreateUpload
    */

@@ -515,7 +515,8 @@ export declare type UpdateApiKeyRequest = Message<"latchkey.identity.v1.UpdateAp
   } | { case: undefined; value?: undefined };
 
   /**
-   * Entity tags of the state that the change expects, one of which must match. Empty expects nothing.
+   * Entity tags of the state that the change expects, one of which must match. Empty expects
+   * nothing.
    *
    * @generated from field: repeated string if_match = 20;
    */
@@ -1035,8 +1036,8 @@ export declare const ApiKeyService: GenService<{
     output: typeof RevokeApiKeyResponseSchema;
   },
   /**
-   * RotateApiKey creates a key with the name, rights and expiry of another one, which expires after an
-   * overlap, and never later than before. Until then there may be twice as many active keys.
+   * RotateApiKey creates a key with the name, rights and expiry of another one, which expires after
+   * an overlap, and never later than before. Until then there may be twice as many active keys.
    *
    * @generated from rpc latchkey.identity.v1.ApiKeyService.RotateApiKey
    */

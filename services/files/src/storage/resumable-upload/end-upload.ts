@@ -8,8 +8,8 @@ import * as rows from './resumable-upload.store.ts';
 const SWEEP_MAX = 1_000;
 
 /**
- * Ends an unfinished upload and removes what it stored; the file of a finished one stays. Returns its
- * application. Throws `upload_not_found`, `upload_expired`.
+ * Ends an unfinished upload and removes what it stored; the file of a finished one stays. Returns
+ * its application. Throws `upload_not_found`, `upload_expired`.
  */
 export async function endUpload(ctx: FilesContext, accountText: string, idText: string) {
   const { applicationId, keys } = await runTransaction(ctx.db, async (tx) => {
@@ -22,7 +22,7 @@ export async function endUpload(ctx: FilesContext, accountText: string, idText: 
   return { applicationId };
 }
 
-/** Ends expired uploads, and forgets those that ended a day ago. The sweeper removes their objects. */
+/** Ends expired uploads, and forgets those that ended a day ago. A sweeper removes their objects. */
 export async function sweepUploads({ db }: Pick<FilesContext, 'db'>): Promise<void> {
   await rows.endUploads(db, { expiredMax: SWEEP_MAX });
   await rows.deleteForgotten(db, SWEEP_MAX);
