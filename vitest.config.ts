@@ -28,7 +28,7 @@ const unit = (name: string, isolate: boolean) => ({
     exclude: ['**/node_modules/**', `${E2E}/{both,standalone,deployed,faults}/**`, ...(isolate ? [] : ISOLATED)],
     isolate,
     // With two cores, the default would be one, and tests mostly wait for servers.
-    maxWorkers: Math.max(3, availableParallelism()),
+    maxWorkers: Math.max(4, availableParallelism()),
     sequence: { groupOrder: 0 },
     globalSetup: ['./packages/testkit/src/vitest/global-setup.ts'],
   },
@@ -52,7 +52,7 @@ const endToEnd = (shape: 'standalone' | 'deployed') => ({
     // The files share an instance in other processes, so isolation would only cost time.
     isolate: false,
     // After the unit tests. They wait for processes too.
-    maxWorkers: Math.max(3, Math.floor(availableParallelism() / 2)),
+    maxWorkers: Math.max(4, Math.floor(availableParallelism() / 2)),
     sequence: { groupOrder: 1 },
   },
 });

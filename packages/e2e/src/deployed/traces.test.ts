@@ -95,7 +95,7 @@ it('traces begin with requests alone, and hold no secret, query or name that a c
   await sharedApi().post('/api/v1/auth/sign-in', { email: owner.email, password: PASSWORD });
   await traceOf(await key.api.post('/api/v1/panel/check-file-name', { fileName: asked }, { applicationId }));
   for (const { name } of received.spans.filter(({ parentId }) => parentId === ''))
-    expect(name).toMatch(/^(GET|POST|PATCH|DELETE) |\/CreateDownloadUrl$/);
+    expect(name).toMatch(/^(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) |\/CreateDownloadUrl$/);
   for (const secret of [key.text, PASSWORD, owner.email, fileName, asked, 'applicationId='])
     expect(received.sent).not.toContain(secret);
 });
