@@ -218,14 +218,17 @@ describe('feeds', () => {
     const signature = sign(null, Buffer.from(content), privateKey).toString('base64');
     const mac = artifact(fileId, { platform: 'darwin', name: 'Acme.zip', signature });
     const arm = artifact(fileId, { platform: 'linux', arch: 'arm64', name: 'Acme.AppImage' });
-    await publish(id, { version: '1.4.0', notes, artifacts: [artifact(fileId), mac, arm] });
+    const linux = artifact(fileId, { platform: 'linux', name: 'Acme-x64.AppImage' });
+    await publish(id, { version: '1.4.0', notes, artifacts: [artifact(fileId), mac, linux, arm] });
     const yaml = await readFeed(id, 'stable/latest.yml', { key });
     expect([yaml.status, yaml.headers.get('content-type')]).toEqual([200, 'text/yaml; charset=utf-8']);
     expect(yaml.text).toContain('version: "1.4.0"\n');
     expect(yaml.text).toContain(`sha512: "${createHash('sha512').update(content).digest('base64')}"`);
     expect(yaml.text).toMatch(/url: ".*\/Acme%20Setup\.exe"/);
     expect((await readFeed(id, 'stable/latest-mac.yml', { key })).text).toMatch(/url: ".*\/Acme\.zip"/);
-    expect((await readFeed(id, 'stable/latest-linux-arm64.yml', { key })).text).toMatch(/url: ".*\/Acme\.AppImage"/);
+    expect((await readFeed(id, 'stable/latest-linux-arm64.yml', { key })).text).toMatch(
+      /^files:\n {2}- url: ".*\/Acme\.AppImage"/m,
+    );
     const { text } = await readFeed(id, 'stable/appcast.xml', { key });
     expect(text).toContain('Faster: &quot;yes&quot;\n- &amp; &lt;more&gt;');
     expect(text).toContain(`sparkle:edSignature="${signature}"`);
