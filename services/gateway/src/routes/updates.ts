@@ -17,7 +17,7 @@ import { errors } from '../errors.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationId } from '../routing/schemas.ts';
 import { appcast, electronUpdate, latestJson, tauriArtifact, tauriUpdate } from '../updates/feed-formats.ts';
-import { artifactsFor, isOffered } from '../updates/offer.ts';
+import { artifactsFor, isOffered, withoutArm } from '../updates/offer.ts';
 
 const URL = '/api/v1/updates/:applicationId/:channel';
 
@@ -86,10 +86,10 @@ export function updateRoutes({ clients, limits, publicUrl }: RouteContext) {
       },
     });
 
-  const electron = (name: string, system: string, platform: string, arch?: string) =>
+  const electron = (name: string, system: string, artifactsOf: (release: Release) => ReleaseArtifact[]) =>
     feedRoute(name, 'text/yaml', `Get the feed of electron-updater for ${system}`, ({ offered, urlOf }) => {
-      const release = offered.find((found) => artifactsFor(found, platform, arch).length > 0);
-      return release && electronUpdate(release, artifactsFor(release, platform, arch), urlOf);
+      const release = offered.find((found) => artifactsOf(found).length > 0);
+      return release && electronUpdate(release, artifactsOf(release), urlOf);
     });
 
   return [
@@ -120,10 +120,10 @@ export function updateRoutes({ clients, limits, publicUrl }: RouteContext) {
         return request.reply.headers(cacheHeaders(feed)).code(204).send();
       },
     }),
-    electron('latest.yml', 'Windows', 'windows'),
-    electron('latest-mac.yml', 'macOS', 'darwin'),
-    electron('latest-linux.yml', 'Linux', 'linux'),
-    electron('latest-linux-arm64.yml', 'Linux on ARM', 'linux', 'aarch64'),
+    electron('latest.yml', 'Windows', (release) => artifactsFor(release, 'windows')),
+    electron('latest-mac.yml', 'macOS', (release) => artifactsFor(release, 'darwin')),
+    electron('latest-linux.yml', 'Linux', (release) => withoutArm(artifactsFor(release, 'linux'))),
+    electron('latest-linux-arm64.yml', 'Linux on ARM', (release) => artifactsFor(release, 'linux', 'aarch64')),
     feedRoute('appcast.xml', 'application/xml', 'Get the appcast for Sparkle', ({ applicationName, offered, urlOf }) =>
       appcast(applicationName, offered, urlOf),
     ),

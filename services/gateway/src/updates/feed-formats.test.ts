@@ -14,6 +14,7 @@ const DOCUMENTED: Readonly<Record<string, readonly string[]>> = {
   'item pubDate': [],
   'item sparkle:version': [],
   'item sparkle:shortVersionString': [],
+  'item sparkle:hardwareRequirements': [],
   'item description': ['sparkle:format'],
   'item enclosure': ['url', 'length', 'type', 'sparkle:edSignature'],
 };
@@ -77,4 +78,17 @@ it('is well-formed, and has the elements and attributes that Sparkle documents',
     { ...enclosure, 'sparkle:edSignature': signature },
     enclosure,
   ]);
+});
+
+it('gives Sparkle what each Mac runs, or names ARM', () => {
+  const offeredFor = (...archs: readonly string[]) => {
+    const artifacts = archs.map((arch) => ({ name: arch, platform: 'mac', arch, kind: 'zip', byteSize: 7n }));
+    const release = create(ReleaseSchema, { version: '1.4.0', artifacts });
+    const elements = parse(appcast('Acme', [release], ({ name }) => name));
+    const elementOf = (path: string) => elements.find((element) => element.path === path);
+    return [elementOf('item enclosure')?.attributes.url, elementOf('item sparkle:hardwareRequirements')?.text];
+  };
+  expect(offeredFor('arm64', 'x64', 'universal')).toEqual(['universal', undefined]);
+  expect(offeredFor('arm64', 'x64')).toEqual(['x64', undefined]);
+  expect(offeredFor('arm64')).toEqual(['arm64', 'arm64']);
 });

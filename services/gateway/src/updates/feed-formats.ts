@@ -67,10 +67,16 @@ export function electronUpdate(release: Release, found: readonly ReleaseArtifact
 const quote = (text: string) => JSON.stringify(text).replace(/[\x7f-\x9f\u2028\u2029\ufeff]/g, escapeUnit);
 const escapeUnit = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
-/** Sparkle's appcast of the releases for macOS. */
+/** Order of artifacts for macOS: for each Mac, for x86_64, which those with ARM run too, for ARM. */
+const macRank = ({ arch }: ReleaseArtifact) => ['x86_64', 'aarch64'].indexOf(canonicalLabel(arch));
+
+/**
+ * Sparkle's appcast of the releases for macOS. It asks for no architecture, so an item has an
+ * artifact that each Mac runs, or says that it needs ARM.
+ */
 export function appcast(title: string, releases: readonly Release[], urlOf: UrlOf): string {
   const items = releases.map((release) => {
-    const artifacts = artifactsFor(release, 'darwin');
+    const artifacts = artifactsFor(release, 'darwin').toSorted((a, b) => macRank(a) - macRank(b));
     const artifact = artifacts.find((a) => sparkleSignature(a) !== undefined) ?? artifacts[0];
     return artifact ? appcastItem(release, artifact, urlOf) : '';
   });
@@ -88,6 +94,7 @@ function appcastItem(release: Release, artifact: ReleaseArtifact, urlOf: UrlOf):
     `<item>\n<title>${version}</title>\n<pubDate>${publishedAt(release).toUTCString()}</pubDate>\n`,
     `<sparkle:version>${version}</sparkle:version>\n`,
     `<sparkle:shortVersionString>${version}</sparkle:shortVersionString>\n`,
+    canonicalLabel(artifact.arch) === 'aarch64' ? '<sparkle:hardwareRequirements>arm64</sparkle:hardwareRequirements>\n' : '',
     release.notes === '' ? '' : `<description sparkle:format="plain-text">${escapeXml(release.notes)}</description>\n`,
     `<enclosure url="${escapeXml(urlOf(artifact))}" length="${artifact.byteSize}" type="application/octet-stream"`,
     signature === undefined ? '' : ` sparkle:edSignature="${escapeXml(signature)}"`,

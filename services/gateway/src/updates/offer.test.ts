@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { ReleaseSchema } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { expect, it } from 'vitest';
 import { appcast, electronUpdate, sparkleSignature, tauriArtifact, tauriSignature } from './feed-formats.ts';
-import { artifactsFor, isOffered } from './offer.ts';
+import { artifactsFor, isOffered, withoutArm } from './offer.ts';
 
 const release = (rolloutPercent: number) => create(ReleaseSchema, { id: 'a', version: '1.0.0', rolloutPercent });
 const clients = Array.from({ length: 2_000 }, (_, n) => `client ${n}`);
@@ -23,6 +23,9 @@ it('knows other names of platforms and architectures', () => {
   expect(artifactsFor(found, 'darwin', 'aarch64')).toHaveLength(1);
   expect(artifactsFor(found, 'darwin', 'x86_64')).toEqual([]);
   expect(artifactsFor(found, 'constructor')).toEqual([]);
+  const others = ['x64', 'universal'].map((arch) => ({ ...artifact, arch }));
+  const both = create(ReleaseSchema, { artifacts: [artifact, { ...artifact, arch: 'armv7l' }, ...others] });
+  expect(withoutArm(both.artifacts).map(({ arch }) => arch)).toEqual(['x64', 'universal']);
 });
 
 it('escapes texts in XML and YAML', () => {

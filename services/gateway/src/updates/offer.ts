@@ -26,6 +26,11 @@ export function artifactsFor({ artifacts }: Release, platform: string, arch?: st
   return artifacts.filter((a) => isFor(a.platform, platform) && (arch === undefined || isFor(a.arch, arch)));
 }
 
+/** The artifacts of some that a client of another architecture than ARM can run. */
+export function withoutArm(artifacts: readonly ReleaseArtifact[]): ReleaseArtifact[] {
+  return artifacts.filter(({ arch }) => !/^(?:aarch64|arm)/.test(canonicalLabel(arch)));
+}
+
 /**
  * True if a client is offered a release. A client stays in when the share grows. One without a name
  * is offered only complete roll-outs.
