@@ -34,8 +34,6 @@ export const bytesSent = new Counter({
   help: 'Bytes of files that were sent to clients.',
 });
 
-export type SweepKind = 'abandoned_upload' | 'deleted_object' | 'avatar';
-
 export const sweepRemoved = new Counter({
   name: 'latchkey_sweep_removed_total',
   help: 'What the sweeper found and removed, by kind. Uploads that were abandoned are what crashes and clients left.',

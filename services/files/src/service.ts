@@ -22,10 +22,11 @@ import { migrations } from './db/migrations.ts';
 import { filesRoutes } from './files.rpc.ts';
 import { createDeletionFollower } from './storage/application/deleted-application.consumer.ts';
 import { purgeTombstones } from './storage/application/deleted-application.ts';
-import { sweepAbandonedUploads, sweepObjectDeletions } from './storage/object-deletion/object-deletion.ts';
+import { sweepObjectDeletions } from './storage/object-deletion/object-deletion.ts';
 import { checkStore } from './storage/object-store/check-store.ts';
 import { reportUnknownObjects } from './storage/reconciler/unknown-objects.ts';
 import { sweepUploads } from './storage/resumable-upload/end-upload.ts';
+import { sweepExpiredUploads } from './storage/upload/receive-upload.ts';
 
 /** Time for what is under way besides uploads, calls and decoding when a service stops. */
 const STOP_SLACK_MS = 30_000;
@@ -105,7 +106,7 @@ function createSweepers(
   const others = every(limits.sweepIntervalMs, {
     // First: after a start, nothing may serve the files of applications deleted meanwhile for long.
     deleted_applications: deletions.reconcile,
-    uploads: (signal) => sweepAbandonedUploads(ctx, signal),
+    uploads: (signal) => sweepExpiredUploads(ctx, signal).finally(objects.wake),
     resumable_uploads: () => sweepUploads(ctx),
     avatars: avatars.sweep,
     avatars_of_accounts: createDeletedAccountsSweep(ctx, identityTransport, objects.wake),

@@ -45,9 +45,9 @@ export interface ApplicationUsageTable {
 }
 
 /**
- * An upload between its announcement and its end. Until it is abandoned it is the account's lease,
- * of which there is one. Its process renews `lease_until`; once that has passed, the upload is
- * abandoned and what it stored is removed.
+ * An upload between its announcement and its end. It is the account's lease, of which there is one.
+ * Its process renews `lease_until`; once that has passed, the upload is abandoned: the removal of
+ * its object replaces the row.
  */
 export interface UploadIntentTable {
   id: string;
@@ -67,7 +67,7 @@ export interface UploadIntentTable {
   /** The call of an upload with an idempotency key; its commit keeps the result. */
   idempotency_id: Buffer | null;
   idempotency_fingerprint: Buffer | null;
-  state: Generated<'issued' | 'receiving' | 'abandoned'>;
+  state: Generated<'issued' | 'receiving'>;
   /** Lock of the process that receives it. */
   process_lock: string | null;
   deadline_at: Date;

@@ -5,8 +5,9 @@ import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import type { FilesContext } from '../context.ts';
 import { filesRoutes } from '../files.rpc.ts';
+import { sweepObjectDeletions } from '../storage/object-deletion/object-deletion.ts';
 import type { UploadResponse } from '../storage/upload/begin-upload.ts';
-import { createReceiveUpload } from '../storage/upload/receive-upload.ts';
+import { createReceiveUpload, sweepExpiredUploads } from '../storage/upload/receive-upload.ts';
 import type { OwnedRef } from './fake-apps.ts';
 import type { TestFiles } from './test-files.ts';
 
@@ -67,7 +68,7 @@ export async function reasonOf(call: Promise<unknown>): Promise<string> {
   return known.reason;
 }
 
-/** Everything that an account has, in the database and on disk. */
+/** Everything that an account has; `pending` counts its upload and the scheduled removals. */
 export async function holdingsOf(files: TestFiles, { accountId, applicationId }: OwnedRef) {
   const count = async (text: string) => Number((await files.db.query(text, [accountId])).rows[0].n);
   const { rows } = await files.db.query('select file_count, charged_mib from application_usage where application_id = $1', [
@@ -77,21 +78,33 @@ export async function holdingsOf(files: TestFiles, { accountId, applicationId }:
   for await (const object of files.ctx.store.list()) if (object.key.startsWith(applicationId)) objects.push(object.key);
   return {
     files: await count('select count(*) as n from file where account_id = $1'),
-    intents: await count('select count(*) as n from upload_intent where account_id = $1'),
+    pending: await count(
+      `select (select count(*) from upload_intent where account_id = $1)
+        + (select count(*) from object_deletion where object_key like '${applicationId}/%') as n`,
+    ),
     fileCount: Number(rows[0]?.file_count ?? 0),
     chargedMib: Number(rows[0]?.charged_mib ?? 0),
     objects: objects.length,
   };
 }
 
-export const NOTHING = { files: 0, intents: 0, fileCount: 0, chargedMib: 0, objects: 0 };
+export const NOTHING = { files: 0, pending: 0, fileCount: 0, chargedMib: 0, objects: 0 };
 
 /** Usage of an account after the upload of one small file. */
-export const ONE = { files: 1, intents: 0, fileCount: 1, chargedMib: 1, objects: 1 };
+export const ONE = { files: 1, pending: 0, fileCount: 1, chargedMib: 1, objects: 1 };
 
 /** Lets the lease of the account's upload expire. */
 export const expireLease = (files: TestFiles, { accountId }: OwnedRef) =>
   files.db.query(`update upload_intent set lease_until = now() - interval '1 s' where account_id = $1`, [accountId]);
+
+/** Sweeps as if the account's lease had expired, and every removal of the application were due. */
+export async function sweepAll(files: TestFiles, ref: OwnedRef) {
+  const { signal } = new AbortController();
+  await expireLease(files, ref);
+  await sweepExpiredUploads(files.ctx, signal);
+  await files.db.query(`update object_deletion set due_at = now() where object_key like '${ref.applicationId}/%'`);
+  await sweepObjectDeletions(files.ctx, signal);
+}
 
 /** Moves the deadline of the account's upload to this many milliseconds from now. */
 export const setDeadline = (files: TestFiles, { accountId }: OwnedRef, ms: number) =>

@@ -6,7 +6,7 @@ import { deleteFiles, recordFiles } from '../file/file.store.ts';
 import { insertObjectDeletions } from '../object-deletion/object-deletion.store.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { endUploads } from '../resumable-upload/resumable-upload.store.ts';
-import { abandonUpload } from '../upload/upload-intent.store.ts';
+import { abandonUploadTo } from '../upload/upload-intent.store.ts';
 import { subtractUsage } from '../upload/usage.store.ts';
 import { chargeMib } from '../upload/usage.ts';
 import { completeCleanUp, deleteTombstones, insertTombstone } from './deleted-application.store.ts';
@@ -32,7 +32,7 @@ export async function cleanUpApplication(
   await ctx.db.transaction().execute(async (tx) => {
     await insertTombstone(tx, applicationId);
     // Waits for an upload that is being committed, whose file is found below.
-    await abandonUpload(tx, accountId, applicationId);
+    await abandonUploadTo(tx, accountId, applicationId);
     await endUploads(tx, { applicationId });
   });
   let fileCount = 0;

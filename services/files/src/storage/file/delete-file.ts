@@ -5,8 +5,8 @@ import type { FilesContext } from '../../context.ts';
 import type { FilesDatabase } from '../../db/schema.ts';
 import { errors } from '../../errors.ts';
 import type { ApplicationRef } from '../application/owned-application.ts';
-import { insertObjectDeletions } from '../object-deletion/object-deletion.store.ts';
-import { ownRemovalMs, removeObjectsSoon } from '../object-deletion/object-deletion.ts';
+import { insertObjectDeletions, OWN_REMOVAL_MS } from '../object-deletion/object-deletion.store.ts';
+import { removeObjectsSoon } from '../object-deletion/object-deletion.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { subtractUsage } from '../upload/usage.store.ts';
 import { chargeMib } from '../upload/usage.ts';
@@ -21,7 +21,7 @@ import { parseFileRef } from './file.ts';
 export async function deleteFile(ctx: Acting<FilesContext>, given: ApplicationRef, fileIdText: string): Promise<void> {
   const ref = await parseFileRef(ctx, given, fileIdText);
   const key = await runTransaction(ctx.db, async (tx) => {
-    const key = await deleteFileRow(tx, ref, { origin: ctx.origin, removalMs: ownRemovalMs(ctx.limits) });
+    const key = await deleteFileRow(tx, ref, { origin: ctx.origin });
     if (key === undefined) throw errors.file_not_found();
     // Under the lock of the row, so that no release with the file is published meanwhile.
     if (await ctx.detachFile(ref, 'deleted')) throw errors.file_in_use();
@@ -32,13 +32,12 @@ export async function deleteFile(ctx: Acting<FilesContext>, given: ApplicationRe
 
 /**
  * Deletes a file's row, usage and object. Returns the key of the object; undefined when the
- * application has no such file, or the file has another object than the given one. This process has
- * `removalMs` for the object itself.
+ * application has no such file, or the file has another object than the given one.
  */
 export async function deleteFileRow(
   tx: Kysely<FilesDatabase>,
   { applicationId, ...which }: { readonly applicationId: string; readonly fileId: string; readonly objectId?: string },
-  { origin, because, removalMs }: { readonly origin: Origin; readonly because?: string; readonly removalMs: number },
+  { origin, because }: { readonly origin: Origin; readonly because?: string },
 ): Promise<string | undefined> {
   // The file first and then the counter, as uploads do, or the two could deadlock.
   const [file] = await deleteFiles(tx, applicationId, which);
@@ -48,6 +47,6 @@ export async function deleteFileRow(
   const key = objectKey(applicationId, file.objectId);
   const changes = { displayName, ...(because && { because }) };
   await recordFiles(tx, origin, { accountId, applicationId, fileId, action: 'file.deleted', changes });
-  await insertObjectDeletions(tx, [key], removalMs);
+  await insertObjectDeletions(tx, [key], OWN_REMOVAL_MS);
   return key;
 }

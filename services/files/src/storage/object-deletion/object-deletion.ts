@@ -1,10 +1,8 @@
 import { within } from '@latchkey/kit/concurrency/within';
 import pLimit from 'p-limit';
 import type { StorageContext } from '../../context.ts';
-import { type SweepKind, sweepFailures, sweepRemoved } from '../../files-metrics.ts';
-import { objectKey, requireObjectKey } from '../object-store/object-store.ts';
-import { claimAbandoned, deleteIntents } from '../upload/upload-intent.store.ts';
-import { type Claim, claimObjectDeletions, deleteObjectDeletions, OWN_REMOVAL_MS } from './object-deletion.store.ts';
+import { sweepFailures, sweepRemoved } from '../../files-metrics.ts';
+import { claimObjectDeletions, deleteObjectDeletions } from './object-deletion.store.ts';
 
 type Context = Pick<StorageContext, 'db' | 'store' | 'logger'>;
 type SweepContext = Context & { readonly limits: { readonly sweepIntervalMs: number } };
@@ -14,11 +12,6 @@ const CONCURRENT_REMOVALS = 8;
 export const BATCH = KEYS_PER_REMOVAL * CONCURRENT_REMOVALS;
 /** Short, as the call may have waited for another service before its commit. */
 const REMOVAL_MS_MAX = 500;
-
-/**
- * {@link OWN_REMOVAL_MS}, and no longer than a period of the sweeper, as the process may be killed.
- */
-export const ownRemovalMs = ({ sweepIntervalMs }: SweepContext['limits']) => Math.min(OWN_REMOVAL_MS, sweepIntervalMs);
 
 /** Removes objects whose removal is scheduled. Never rejects: the sweeper takes what is left. */
 export async function removeObjects({ db, store, logger }: Context, keys: readonly string[]): Promise<void> {
@@ -35,54 +28,22 @@ export async function removeObjects({ db, store, logger }: Context, keys: readon
 export const removeObjectsSoon = (ctx: Context, keys: readonly string[]) => within(REMOVAL_MS_MAX, removeObjects(ctx, keys));
 
 /**
- * Removes what abandoned uploads left, until none is left or the signal aborts. Failed removals are
- * retried by a later sweep. Throws where the database can't be queried.
+ * Removes the objects whose removal is due, until none is left or the signal aborts. Failed removals
+ * are retried by a later sweep. Throws where the database can't be queried.
  */
-export function sweepAbandonedUploads(ctx: SweepContext, signal: AbortSignal): Promise<void> {
-  return sweep(ctx, 'abandoned_upload', signal, {
-    async claim(claim) {
-      const uploads = await claimAbandoned(ctx.db, claim);
-      return uploads.map(({ id, applicationId }) => objectKey(applicationId, id));
-    },
-    finish: (keys) =>
-      deleteIntents(
-        ctx.db,
-        keys.map((key) => requireObjectKey(key).id),
-      ),
-  });
-}
-
-export function sweepObjectDeletions(ctx: SweepContext, signal: AbortSignal): Promise<void> {
-  return sweep(ctx, 'deleted_object', signal, {
-    claim: (claim) => claimObjectDeletions(ctx.db, claim),
-    finish: (keys) => deleteObjectDeletions(ctx.db, keys),
-  });
-}
-
-interface Removals {
-  claim(claim: Claim): Promise<string[]>;
-  /** Records that the objects of keys are removed. */
-  finish(keys: readonly string[]): Promise<void>;
-}
-
-async function sweep(
-  { store, limits, logger }: SweepContext,
-  kind: SweepKind,
-  signal: AbortSignal,
-  { claim, finish }: Removals,
-): Promise<void> {
+export async function sweepObjectDeletions({ db, store, limits, logger }: SweepContext, signal: AbortSignal): Promise<void> {
   let removed = 0;
   const remove = async (keys: readonly string[]): Promise<void> => {
     try {
       await store.remove(...keys);
-      await finish(keys);
+      await deleteObjectDeletions(db, keys);
       removed += keys.length;
-      sweepRemoved.add(keys.length, kind);
+      sweepRemoved.add(keys.length, 'deleted_object');
     } catch (err) {
       // One of them must not keep the others.
       if (keys.length > 1) for (const key of keys) await remove([key]);
       else {
-        sweepFailures.add(1, kind);
+        sweepFailures.add(1, 'deleted_object');
         logger.warn({ err, key: keys[0] }, 'object not removed, will be retried');
       }
     }
@@ -91,7 +52,7 @@ async function sweep(
   for (let claimed = BATCH; claimed === BATCH && !signal.aborted; ) {
     removed = 0;
     // The claim of a sweeper that is killed lasts for one interval.
-    const keys = await claim({ limit: BATCH, claimMs: limits.sweepIntervalMs });
+    const keys = await claimObjectDeletions(db, { limit: BATCH, claimMs: limits.sweepIntervalMs });
     const groups = Math.ceil(keys.length / KEYS_PER_REMOVAL);
     await limit.map([...Array(groups).keys()], (i) => remove(keys.slice(i * KEYS_PER_REMOVAL, (i + 1) * KEYS_PER_REMOVAL)));
     // Without a removal, the claims may already have expired: a later sweep continues.

@@ -172,8 +172,7 @@ async function removeRow(run: Run, row: rows.ObjectRow): Promise<boolean> {
   const isRemoved = await run.db.transaction().execute(async (tx) => {
     if (type === 'file') {
       const file = { applicationId: ownerId, fileId: id, objectId: requireObjectKey(key).id };
-      const removal = { origin: OPERATOR, because: 'object_lost', removalMs: OWN_REMOVAL_MS };
-      return (await deleteFileRow(tx, file, removal)) !== undefined;
+      return (await deleteFileRow(tx, file, { origin: OPERATOR, because: 'object_lost' })) !== undefined;
     }
     if (!(await rows.endAvatar(tx, id))) return false;
     const event = { accountId: ownerId, subject: { kind: 'account', id: ownerId }, changes: { because: 'object_lost' } } as const;

@@ -2,7 +2,7 @@ import { UPLOAD_LIFETIME_HOURS } from '@latchkey/contract/resumable-upload';
 import { hasEnded } from '@latchkey/kit/database/process-lock';
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { FilesDatabase } from '../../db/schema.ts';
-import { afterMs } from '../object-deletion/object-deletion.store.ts';
+import { afterMs, LATE_WRITE_MS } from '../object-deletion/object-deletion.store.ts';
 import type { Appended } from '../object-store/object-store.ts';
 
 type Db = Kysely<FilesDatabase>;
@@ -11,9 +11,6 @@ const LIFETIME_MS = UPLOAD_LIFETIME_HOURS * 3_600_000;
 
 /** Length of a claim, which its process renews. */
 export const CLAIM_MS = 3_000;
-
-/** Time in which a process that lost its claim may still store something. */
-const LOST_CLAIM_MS = 60_000;
 
 export interface ResumableUpload {
   readonly id: string;
@@ -113,7 +110,7 @@ export async function claimUpload(
       where id = ${id} and account_id = ${accountId} and ${IS_UNFINISHED} and byte_offset = ${byteOffset}
         and (claim_id is null or lease_until < now() or ${hasEnded(sql`process_lock`)}) for update
     ), left_over as (
-      insert into object_deletion (object_key, due_at) select owner_id || '/' || old_claim, ${afterMs(LOST_CLAIM_MS)}
+      insert into object_deletion (object_key, due_at) select owner_id || '/' || old_claim, ${afterMs(LATE_WRITE_MS)}
       from old where old_claim is not null and old_claim::text is distinct from tail on conflict do nothing
     )
     update resumable_upload as upload
@@ -159,7 +156,7 @@ export async function releaseClaim(db: Db, claim: Claim, mayHaveObject: boolean)
       update resumable_upload set claim_id = null where ${isClaimed(claim)}
       returning application_id || '/' || ${claim.claimId} as object_key, store_state->>'tail' as tail
     )
-    insert into object_deletion (object_key, due_at) select object_key, ${afterMs(LOST_CLAIM_MS)}
+    insert into object_deletion (object_key, due_at) select object_key, ${afterMs(LATE_WRITE_MS)}
     from released where ${mayHaveObject} and tail is distinct from ${claim.claimId} on conflict do nothing`.execute(db);
 }
 
@@ -204,7 +201,7 @@ export async function endUploads(db: Db, which: Which): Promise<string[]> {
       from ended, unnest(array[id, claim_id, tail]) as object_id where object_id is not null
     ), scheduled as (
       insert into object_deletion (object_key, due_at)
-      select key, case when claimed then ${afterMs(LOST_CLAIM_MS)} else now() end from keys on conflict do nothing
+      select key, case when claimed then ${afterMs(LATE_WRITE_MS)} else now() end from keys on conflict do nothing
     )
     select key, claimed as "isClaimed" from keys`.execute(db);
   return rows.filter((row) => !row.isClaimed).map(({ key }) => key);

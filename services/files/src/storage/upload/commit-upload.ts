@@ -9,8 +9,8 @@ import { errors } from '../../errors.ts';
 import { isDeleted } from '../application/deleted-application.store.ts';
 import { requireOwned, waitUntilReachable } from '../application/owned-application.ts';
 import { insertFile, lockNamedFile, lockRenames, recordFiles, updateContent } from '../file/file.store.ts';
-import { insertObjectDeletions } from '../object-deletion/object-deletion.store.ts';
-import { ownRemovalMs, removeObjectsSoon } from '../object-deletion/object-deletion.ts';
+import { insertObjectDeletions, OWN_REMOVAL_MS } from '../object-deletion/object-deletion.store.ts';
+import { removeObjectsSoon } from '../object-deletion/object-deletion.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { isNameReserved } from '../resumable-upload/resumable-upload.store.ts';
 import type { UploadResponse } from './begin-upload.ts';
@@ -79,7 +79,7 @@ export async function commitUpload(
       await updateContent(tx, { id: former.id, objectId: id, byteSize, checksum, contentType, createdAt: ctx.clock() });
       await subtractUsage(tx, applicationId, { fileCount: 1, chargedMib: replacedMib });
       replaced = { by: stored, key: objectKey(applicationId, former.objectId) };
-      await insertObjectDeletions(tx, [replaced.key], ownRemovalMs(ctx.limits));
+      await insertObjectDeletions(tx, [replaced.key], OWN_REMOVAL_MS);
     } else {
       await insertFile(tx, {
         id,

@@ -2,32 +2,23 @@ import type { Readable } from 'node:stream';
 import { originFrom } from '@latchkey/audit/actor';
 import { within } from '@latchkey/kit/concurrency/within';
 import { DomainError } from '@latchkey/kit/errors/errors';
+import { deleteInBatches } from '@latchkey/kit/sweeper/sweeper';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
-import { uploads, uploadsRunning } from '../../files-metrics.ts';
+import { sweepRemoved, uploads, uploadsRunning } from '../../files-metrics.ts';
 import { isDeleted } from '../application/deleted-application.store.ts';
+import { LATE_WRITE_MS, OWN_REMOVAL_MS } from '../object-deletion/object-deletion.store.ts';
+import { removeObjects } from '../object-deletion/object-deletion.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { findRepeated, hashTicket, type UploadResponse } from './begin-upload.ts';
 import { commitUpload } from './commit-upload.ts';
 import { keepLease, Overdue, putWithDeadline, runUploadCall } from './upload-call.ts';
-import {
-  abandonIntent,
-  type ClaimedIntent,
-  claimIntent,
-  deleteIntent,
-  endIntent,
-  postponeIntent,
-  renewLease,
-} from './upload-intent.store.ts';
+import { abandonExpired, abandonIntent, type ClaimedIntent, claimIntent, endIntent, renewLease } from './upload-intent.store.ts';
 import { VerifiedBody } from './verified-body.ts';
 
 /** Longest wait of a failed upload for its clean-up; the sweeper removes what takes longer. */
 const CLEAN_UP_MS_MAX = 2_000;
-/**
- * A failed store may still finish writing. The sweeper deletes the object once more after this many
- * lease lengths.
- */
-const SECOND_REMOVAL_LEASES = 6;
+const EXPIRED_MAX = 500;
 
 export type ReceiveUpload = (ticket: string, body: Readable, requestId: string) => Promise<UploadResponse>;
 
@@ -102,19 +93,21 @@ function keepIntent({ db, limits, logger }: FilesContext, { id, applicationId, r
 
 /** Frees the lease of a failed upload and removes its object, or leaves that to the sweeper. */
 async function abandon(ctx: FilesContext, { id, applicationId }: ClaimedIntent, mayFinishLater: boolean): Promise<void> {
+  const key = objectKey(applicationId, id);
   try {
-    await abandonIntent(ctx.db, id);
+    await abandonIntent(ctx.db, id, mayFinishLater ? LATE_WRITE_MS : OWN_REMOVAL_MS);
   } catch (err) {
     ctx.logger.warn({ err, fileId: id }, 'failed upload is left to the sweeper');
     return;
   }
-  const cleanUp = async () => {
-    await ctx.store.remove(objectKey(applicationId, id));
-    if (mayFinishLater) await postponeIntent(ctx.db, id, ctx.limits.uploadLeaseMs * SECOND_REMOVAL_LEASES);
-    else await deleteIntent(ctx.db, id);
-  };
-  const cleaned = cleanUp().catch((err: unknown) => {
-    ctx.logger.warn({ err, fileId: id }, 'rest of a failed upload is left to the sweeper');
-  });
-  await within(CLEAN_UP_MS_MAX, cleaned);
+  // The sweeper removes once more what a store writes later.
+  await within(CLEAN_UP_MS_MAX, mayFinishLater ? ctx.store.remove(key) : removeObjects(ctx, [key]));
 }
+
+/** Abandons the uploads whose process has ended or hangs. */
+export const sweepExpiredUploads = ({ db }: Pick<FilesContext, 'db'>, signal: AbortSignal) =>
+  deleteInBatches(EXPIRED_MAX, signal, async (limit) => {
+    const abandoned = await abandonExpired(db, limit);
+    sweepRemoved.add(abandoned, 'abandoned_upload');
+    return abandoned;
+  });

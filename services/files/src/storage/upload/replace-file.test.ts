@@ -12,10 +12,9 @@ import { type DownloadServer, startDownloadServer } from '../../testing/download
 import type { OwnedRef } from '../../testing/fake-apps.ts';
 import { storeFile } from '../../testing/stored-file.ts';
 import { type InstanceOptions, useTestFiles } from '../../testing/test-files.ts';
-import { createUploads, expireLease, holdingsOf, ONE, reasonOf, type UploadOptions } from '../../testing/uploads.ts';
+import { createUploads, holdingsOf, NOTHING, ONE, reasonOf, sweepAll, type UploadOptions } from '../../testing/uploads.ts';
 import { cleanUpApplication } from '../application/deleted-application.ts';
 import { createDownloadHandler } from '../download/download-handler.ts';
-import { sweepAbandonedUploads, sweepObjectDeletions } from '../object-deletion/object-deletion.ts';
 import { type ObjectStore, objectKey } from '../object-store/object-store.ts';
 import { findUnknownObjects } from '../reconciler/unknown-objects.ts';
 import { createAppendUpload } from '../resumable-upload/append-upload.ts';
@@ -49,10 +48,7 @@ async function contentsOf(ref: OwnedRef) {
 
 /** Removes what is scheduled and abandoned; everything that is left must have a row. */
 async function sweep(ref: OwnedRef) {
-  await expireLease(files, ref);
-  await files.db.query('update object_deletion set due_at = now()');
-  await sweepAbandonedUploads(files.ctx, new AbortController().signal);
-  await sweepObjectDeletions(files.ctx, new AbortController().signal);
+  await sweepAll(files, ref);
   for await (const { key } of findUnknownObjects(files.ctx)) expect(key).toBe('known');
   return holdingsOf(files, ref);
 }
@@ -169,7 +165,7 @@ describe('a replacement', () => {
       const left = await contentsOf(ref);
       expect(left.map(([, , bytes]) => bytes)).toEqual(left.length > 0 ? [String(NEW)] : []);
       const n = left.length;
-      expect(await sweep(ref)).toEqual({ files: n, intents: 0, fileCount: n, chargedMib: n, objects: n });
+      expect(await sweep(ref)).toEqual({ files: n, pending: 0, fileCount: n, chargedMib: n, objects: n });
     }
   });
 
@@ -194,7 +190,7 @@ describe('a replacement', () => {
     const { ref } = await setUp();
     await replace(ref);
     await cleanUpApplication(files.ctx, ref, () => undefined);
-    expect(await sweep(ref)).toEqual({ files: 0, intents: 0, fileCount: 0, chargedMib: 0, objects: 0 });
+    expect(await sweep(ref)).toEqual(NOTHING);
   });
 });
 

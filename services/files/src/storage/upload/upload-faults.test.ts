@@ -7,19 +7,12 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { OwnedRef } from '../../testing/fake-apps.ts';
 import { storeFile } from '../../testing/stored-file.ts';
 import { type InstanceOptions, useTestFiles } from '../../testing/test-files.ts';
-import { createUploads, expireLease, holdingsOf, NOTHING, ONE, reasonOf, setDeadline } from '../../testing/uploads.ts';
+import { createUploads, holdingsOf, NOTHING, ONE, reasonOf, setDeadline, sweepAll } from '../../testing/uploads.ts';
 import { cleanUpApplication } from '../application/deleted-application.ts';
-import { sweepAbandonedUploads } from '../object-deletion/object-deletion.ts';
 
 const files = useTestFiles();
 const SOME = Buffer.from('some bytes');
-const INTENT = { ...NOTHING, intents: 1 };
-
-const sweep = () => sweepAbandonedUploads(files.ctx, new AbortController().signal);
-async function expireAndSweep(ref: OwnedRef): Promise<void> {
-  await expireLease(files, ref);
-  await sweep();
-}
+const PENDING = { ...NOTHING, pending: 1 };
 
 /** An instance whose store behaves differently. */
 const withStore = (changeStore: InstanceOptions['changeStore'], url = files.url) =>
@@ -42,11 +35,9 @@ describe('a store that fails', () => {
       },
     }));
     expect(await reasonOf(late.upload(ref, SOME, { name: 'again' }))).toBe('dependency_unavailable');
-    await sweep();
-    expect(await holdingsOf(files, ref)).toEqual(INTENT);
     await finish();
-    expect(await holdingsOf(files, ref)).toEqual({ ...INTENT, objects: 1 });
-    await expireAndSweep(ref);
+    expect(await holdingsOf(files, ref)).toEqual({ ...PENDING, objects: 1 });
+    await sweepAll(files, ref);
     expect(await holdingsOf(files, ref)).toEqual(NOTHING);
     await createUploads(files.ctx).upload(ref, SOME, { name: 'again' });
   });
@@ -55,9 +46,9 @@ describe('a store that fails', () => {
     const ref = files.createOwned();
     const uploads = withStore((store) => ({ put: (...args) => store.put(...args).then(fail), remove: fail }));
     expect(await reasonOf(uploads.upload(ref, SOME))).toBe('dependency_unavailable');
-    expect(await holdingsOf(files, ref)).toEqual({ ...INTENT, objects: 1 });
+    expect(await holdingsOf(files, ref)).toEqual({ ...PENDING, objects: 1 });
     await createUploads(files.ctx).upload(ref, SOME);
-    await sweep();
+    await sweepAll(files, ref);
     expect(await holdingsOf(files, ref)).toEqual(ONE);
   });
 
@@ -72,7 +63,7 @@ describe('a store that fails', () => {
     const startedAt = performance.now();
     expect(await reasonOf(uploads.send(ticket, SOME))).toBe(reason);
     expect(performance.now() - startedAt).toBeLessThan(4_000);
-    expect(await holdingsOf(files, ref)).toEqual(INTENT);
+    expect(await holdingsOf(files, ref)).toEqual(PENDING);
     await createUploads(files.ctx).upload(ref, SOME);
   });
 });
@@ -133,8 +124,8 @@ describe('a database', () => {
     const ticket = await createUploads(files.ctx).begin(ref);
     const unsettled = createUploads({ ...files.ctx, findOwned: () => Promise.reject(commonErrors.outcome_unknown()) });
     expect(await reasonOf(unsettled.send(ticket, SOME))).toBe('outcome_unknown');
-    expect(await holdingsOf(files, ref)).toEqual({ ...INTENT, objects: 1 });
-    await expireAndSweep(ref);
+    expect(await holdingsOf(files, ref)).toEqual({ ...PENDING, objects: 1 });
+    await sweepAll(files, ref);
     expect(await holdingsOf(files, ref)).toEqual(NOTHING);
   });
 
@@ -143,8 +134,8 @@ describe('a database', () => {
     const ref = files.createOwned();
     const uploads = withStore((store) => ({ put: (...args) => store.put(...args).then(() => proxy.cut()) }), proxy.url);
     expect(await reasonOf(uploads.upload(ref, SOME))).toBe('dependency_unavailable');
-    expect(await holdingsOf(files, ref)).toEqual({ ...INTENT, objects: 1 });
-    await expireAndSweep(ref);
+    expect(await holdingsOf(files, ref)).toEqual({ ...PENDING, objects: 1 });
+    await sweepAll(files, ref);
     expect(await holdingsOf(files, ref)).toEqual(NOTHING);
   });
 

@@ -1,8 +1,8 @@
 import { hasEnded } from '@latchkey/kit/database/process-lock';
-import { type Insertable, type Kysely, sql } from 'kysely';
+import { type Insertable, type Kysely, type RawBuilder, sql } from 'kysely';
 import type { FileLimits } from '../../context.ts';
 import type { FilesDatabase, UploadIntentTable } from '../../db/schema.ts';
-import { afterMs, type Claim } from '../object-deletion/object-deletion.store.ts';
+import { afterMs, LATE_WRITE_MS } from '../object-deletion/object-deletion.store.ts';
 import { usageLock } from './usage.store.ts';
 
 type Db = Kysely<FilesDatabase>;
@@ -34,7 +34,7 @@ export async function insertIntent(
   const result = await db
     .insertInto('upload_intent')
     .values({ ...intent, deadline_at: afterMs(times.uploadDeadlineMs), lease_until: afterMs(times.uploadLeaseMs) })
-    .onConflict((conflict) => conflict.column('account_id').where('state', '<>', 'abandoned').doNothing())
+    .onConflict((conflict) => conflict.doNothing())
     .executeTakeFirst();
   return result.numInsertedOrUpdatedRows === 1n;
 }
@@ -43,22 +43,49 @@ export async function insertIntent(
 const ISSUED_MS = 1_000;
 
 /**
- * Abandons the account's upload if its lease has expired. One that is repeated with its idempotency
- * key is abandoned as soon as its process has ended. True when there was one.
+ * Abandons uploads: they can't be committed any more, and the removal of their objects is due after
+ * some milliseconds. Returns how many.
  */
-export async function abandonEnded(db: Db, accountId: string, callId: Buffer | null): Promise<boolean> {
+async function abandon(db: Db, condition: RawBuilder<unknown>, dueMs: number): Promise<number> {
   const { numAffectedRows = 0n } = await sql`
-    update upload_intent set state = 'abandoned'
-    where account_id = ${accountId} and state <> 'abandoned' and (lease_until < now() or idempotency_id = ${callId}::bytea
-      and case state when 'issued' then created_at < ${afterMs(-ISSUED_MS)} else ${hasEnded(sql`process_lock`)} end)`.execute(db);
-  return numAffectedRows > 0n;
+    with abandoned as (delete from upload_intent where ${condition} returning application_id, id)
+    insert into object_deletion (object_key, due_at)
+    select application_id || '/' || id, ${afterMs(dueMs)} from abandoned on conflict do nothing`.execute(db);
+  return Number(numAffectedRows);
 }
+
+export const abandonIntent = (db: Db, id: string, dueMs: number) => abandon(db, sql`id = ${id}`, dueMs);
+
+/** Abandons the account's running upload if it is to this application. */
+export const abandonUploadTo = (tx: Db, accountId: string, applicationId: string) =>
+  abandon(tx, sql`account_id = ${accountId} and application_id = ${applicationId}`, LATE_WRITE_MS);
+
+/** Abandons uploads whose lease has expired. */
+export const abandonExpired = (db: Db, limit: number) =>
+  abandon(
+    db,
+    sql`id = any(array(
+      select id from upload_intent where lease_until < now() order by lease_until limit ${limit} for update skip locked))`,
+    0,
+  );
+
+/**
+ * Abandons the account's upload if its lease has expired. One that is repeated with its idempotency
+ * key is abandoned as soon as its process has ended.
+ */
+export const abandonEnded = (db: Db, accountId: string, callId: Buffer | null) =>
+  abandon(
+    db,
+    sql`account_id = ${accountId} and (lease_until < now() or idempotency_id = ${callId}::bytea
+      and case state when 'issued' then created_at < ${afterMs(-ISSUED_MS)} else ${hasEnded(sql`process_lock`)} end)`,
+    LATE_WRITE_MS,
+  );
 
 /** The account's lease: how long it is valid, and the idempotency key of its upload. */
 export async function selectLease(db: Db, accountId: string) {
   const { rows } = await sql<{ seconds: number; idempotencyId: Buffer | null }>`
     select greatest(1, ceil(extract(epoch from lease_until - now())))::int as seconds, idempotency_id as "idempotencyId"
-    from upload_intent where account_id = ${accountId} and state <> 'abandoned'`.execute(db);
+    from upload_intent where account_id = ${accountId}`.execute(db);
   return rows[0];
 }
 
@@ -99,41 +126,4 @@ export async function endIntent(tx: Db, id: string): Promise<boolean> {
   const { rows } = await sql`
     delete from upload_intent where id = ${id} and state = 'receiving' returning ${usageLock(sql`account_id`)}`.execute(tx);
   return rows.length > 0;
-}
-
-/** Abandons an upload: the lease is free, and the sweeper removes what it stored. */
-export async function abandonIntent(db: Db, id: string): Promise<void> {
-  await sql`update upload_intent set state = 'abandoned', lease_until = now() where id = ${id}`.execute(db);
-}
-
-/** Has the sweeper remove the object of an abandoned upload again, after some milliseconds. */
-export async function postponeIntent(db: Db, id: string, ms: number): Promise<void> {
-  await sql`update upload_intent set lease_until = ${afterMs(ms)} where id = ${id}`.execute(db);
-}
-
-export async function deleteIntent(db: Db, id: string): Promise<void> {
-  await deleteIntents(db, [id]);
-}
-
-export async function deleteIntents(db: Db, ids: readonly string[]): Promise<void> {
-  await sql`delete from upload_intent where id = any(${ids}::uuid[])`.execute(db);
-}
-
-/** Claims uploads whose lease has expired; they can't be committed any more. */
-export async function claimAbandoned(db: Db, { limit, claimMs }: Claim): Promise<Array<{ id: string; applicationId: string }>> {
-  const { rows } = await sql<{ id: string; applicationId: string }>`
-    update upload_intent set state = 'abandoned', lease_until = ${afterMs(claimMs)}
-    where id = any(array(
-      select id from upload_intent where lease_until < now() order by lease_until limit ${limit} for update skip locked))
-    returning id, application_id as "applicationId"`.execute(db);
-  return rows;
-}
-
-/**
- * Abandons the account's running upload if it is to this application. An account has at most one.
- */
-export async function abandonUpload(tx: Db, accountId: string, applicationId: string): Promise<void> {
-  await sql`
-    update upload_intent set state = 'abandoned'
-    where account_id = ${accountId} and application_id = ${applicationId} and state <> 'abandoned'`.execute(tx);
 }
