@@ -41,16 +41,12 @@ export const accountLimitsRoutes = ({ clients: { apiKeys, applications, files } 
       ]);
       return {
         planName: PLAN_NAME,
-        storageSizeMib: toAmount(ofFiles.chargedMib, ofFiles.chargedMibMax),
-        uploadedFilesCount: toAmount(ofFiles.fileCount, ofFiles.fileCountMax),
-        createdApplicationsCount: toAmount(ofApplications.applicationCount, ofApplications.applicationCountMax),
-        apiKeyCount: toAmount(ofApiKeys.activeCount, ofApiKeys.activeCountMax),
-        fileSizeMiB: Number(ofFiles.fileSizeMibMax),
+        storageSizeMib: { currentValue: ofFiles.chargedMib, maxValue: ofFiles.chargedMibMax },
+        uploadedFilesCount: { currentValue: ofFiles.fileCount, maxValue: ofFiles.fileCountMax },
+        createdApplicationsCount: { currentValue: ofApplications.applicationCount, maxValue: ofApplications.applicationCountMax },
+        apiKeyCount: { currentValue: ofApiKeys.activeCount, maxValue: ofApiKeys.activeCountMax },
+        fileSizeMiB: ofFiles.fileSizeMibMax,
       };
     },
   }),
 ];
-
-function toAmount(current: bigint, max: bigint | undefined) {
-  return { currentValue: Number(current), maxValue: max === undefined ? null : Number(max) };
-}

@@ -24,7 +24,6 @@ import {
   textUpTo,
   timestamp,
   toInt32,
-  toIsoOrNull,
 } from '../routing/schemas.ts';
 
 const URL = '/api/v1/panel/api-keys';
@@ -136,11 +135,11 @@ export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
       data: z.array(apiKey),
       message: 'Successfully fetched API keys.',
       handle: async ({ principal }) => {
-        const all: ReturnType<typeof toRecord>[] = [];
+        const all: ApiKey[] = [];
         let pageToken = '';
         do {
           const page = await apiKeys.listApiKeys({ accountId: principal.accountId, pageToken });
-          all.push(...page.apiKeys.map(toRecord));
+          all.push(...page.apiKeys);
           pageToken = page.nextPageToken;
         } while (pageToken !== '');
         return all;
@@ -167,7 +166,7 @@ export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
         const order = ORDERS[sort.replace('-', '') as keyof typeof ORDERS];
         const request = { accountId: principal.accountId, search, order, descending: sort.startsWith('-'), page: toInt32(page) };
         const { apiKeys: shown, total } = await apiKeys.listApiKeyPage(request);
-        return { data: shown.map(toRecord), extraFields: { totalPages: Math.ceil(total / API_KEYS_PAGE_SIZE) } };
+        return { data: shown, extraFields: { totalPages: Math.ceil(total / API_KEYS_PAGE_SIZE) } };
       },
     }),
     defineRoute(`GET ${URL}/:id`, 'session', {
@@ -192,8 +191,7 @@ export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
       failures: [ApiKeyService.method.listApiKeyRequests],
       message: 'Successfully fetched requests.',
       handle: async ({ principal: { accountId }, params: { id: apiKeyId }, query: { days } }) => {
-        const { days: rows } = await apiKeys.listApiKeyRequests({ accountId, apiKeyId, days });
-        return rows.map(({ date, requests }) => ({ date, requests: Number(requests) }));
+        return (await apiKeys.listApiKeyRequests({ accountId, apiKeyId, days })).days;
       },
     }),
     defineRoute(`POST ${URL}`, 'session', {
@@ -221,7 +219,7 @@ export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
         const { expiresAt, applicationIds = [], ...rest } = body;
         const expiry = expiresAt ? { expiresAt: timestampFromDate(expiresAt) } : {};
         const created = await apiKeys.createApiKey({ accountId: principal.accountId, ...rest, applicationIds, ...expiry });
-        return { ...toRecord(created.apiKey as ApiKey), plaintextKey: created.plaintextKey };
+        return { ...created.apiKey, plaintextKey: created.plaintextKey };
       },
     }),
     defineRoute(`PATCH ${URL}/:id`, 'session', {
@@ -259,8 +257,7 @@ export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
       failures: [ApiKeyService.method.revokeApiKey],
       message: 'API key revoked.',
       handle: async ({ principal, params: { id } }) => {
-        const revoked = await apiKeys.revokeApiKey({ accountId: principal.accountId, apiKeyId: id });
-        return toRecord(revoked.apiKey as ApiKey);
+        return (await apiKeys.revokeApiKey({ accountId: principal.accountId, apiKeyId: id })).apiKey;
       },
     }),
     defineRoute(`POST ${URL}/:id/rotate`, 'session', {
@@ -278,34 +275,20 @@ export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
       message: 'API key rotated.',
       handle: async ({ principal, params: { id }, body: { overlapSeconds = 0 } }) => {
         const rotated = await apiKeys.rotateApiKey({ accountId: principal.accountId, apiKeyId: id, overlapSeconds });
-        return { ...toRecord(rotated.apiKey as ApiKey), plaintextKey: rotated.plaintextKey };
+        return { ...rotated.apiKey, plaintextKey: rotated.plaintextKey };
       },
     }),
   ];
 }
 
-/** The record of a key, with its entity tag in the header. */
+/** Returns a key, and sets its entity tag in the header. */
 function sendKey(reply: FastifyReply, { apiKey }: { readonly apiKey?: ApiKey | undefined }) {
   reply.header('etag', apiKey?.etag ?? '');
-  return toRecord(apiKey as ApiKey);
+  return apiKey;
 }
 
 function toExpiry(expiresAt: Date | null | undefined) {
   if (expiresAt === undefined) return { case: undefined };
   if (expiresAt === null) return { case: 'neverExpires' as const, value: true };
   return { case: 'expiresAt' as const, value: timestampFromDate(expiresAt) };
-}
-
-function toRecord(key: ApiKey) {
-  const { id, name, publicId, keyLast4, scopes, allApplications, applicationIds, lastUsedIp = null, issuer, subject } = key;
-  return {
-    ...{ id, name, publicId, keyLast4, scopes, allApplications, applicationIds },
-    expiresAt: toIsoOrNull(key.expiresAt),
-    revokedAt: toIsoOrNull(key.revokedAt),
-    lastUsedAt: toIsoOrNull(key.lastUsedAt),
-    lastUsedIp,
-    createdAt: toIsoOrNull(key.createdAt),
-    updatedAt: toIsoOrNull(key.updatedAt),
-    ...(issuer !== undefined && { issuer, subject }),
-  };
 }

@@ -5,7 +5,7 @@ import { APPLICATIONS_PAGE_SIZE } from '@latchkey/contract/page-size';
 import { ApplicationStatus, SummaryOrder } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { z } from 'zod';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { idOf, pageNumber, textUpTo, timestamp, toInt32, toIso } from '../routing/schemas.ts';
+import { idOf, pageNumber, textUpTo, timestamp, toInt32 } from '../routing/schemas.ts';
 
 const ORDERS = {
   name: SummaryOrder.NAME,
@@ -62,13 +62,10 @@ export const applicationListRoutes = ({ clients: { applications, files } }: Rout
       const shown = all ?? (ids.length > 0 ? (await files.listApplicationUsages({ accountId, applicationIds: ids })).usages : []);
       const usages = new Map(shown.map((usage) => [usage.applicationId, usage]));
       const data = summaries.map((summary) => ({
-        id: summary.id,
-        name: summary.name,
+        ...summary,
         status: summary.status === ApplicationStatus.PAUSED ? 'paused' : 'online',
-        version: summary.version,
-        files: Number(usages.get(summary.id)?.fileCount ?? 0n),
-        storedMiB: Number(usages.get(summary.id)?.chargedMib ?? 0n),
-        updatedAt: toIso(summary.updatedAt),
+        files: usages.get(summary.id)?.fileCount ?? 0,
+        storedMiB: usages.get(summary.id)?.chargedMib ?? 0,
       }));
       return { data, extraFields: { totalPages: Math.ceil(total / APPLICATIONS_PAGE_SIZE) } };
     },

@@ -1,6 +1,6 @@
 import { APPLICATION_NAME, describeLength } from '@latchkey/contract/lengths';
 import { CallQueue } from '@latchkey/kit/concurrency/call-queue';
-import { type Application, ApplicationService, type PreviousKey } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { z } from 'zod';
 import type { Principal } from '../authentication/credential.ts';
@@ -8,7 +8,7 @@ import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
 import { concurrencyReached, type Limit } from '../rate-limit/rate-limits.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { applicationId, EXAMPLE_IDS, idOf, nameText, timestamp, toIso, toIsoOrNull } from '../routing/schemas.ts';
+import { applicationId, EXAMPLE_IDS, idOf, nameText, timestamp } from '../routing/schemas.ts';
 import { SETTINGS_URL } from './application-settings.ts';
 
 const previousKey = z
@@ -130,22 +130,8 @@ async function listAll(clients: Clients, principal: Principal) {
   let pageToken = '';
   do {
     const page = await clients.applications.listApplications({ accountId: principal.accountId, ...filter, pageToken });
-    all.push(...page.applications.map(toJson));
+    all.push(...page.applications.map(({ id, name, runtimeKeys }) => ({ id, name, applicationApiKeys: runtimeKeys })));
     pageToken = page.nextPageToken;
   } while (pageToken !== '');
   return all;
 }
-
-function toJson({ id, name, runtimeKeys }: Application) {
-  const { socketKey = '', httpKey = '', updatedAt, previousSocketKey, previousHttpKey } = runtimeKeys ?? {};
-  const previous = {
-    ...(previousSocketKey && { previousSocketKey: toPreviousKey(previousSocketKey) }),
-    ...(previousHttpKey && { previousHttpKey: toPreviousKey(previousHttpKey) }),
-  };
-  return { id, name, applicationApiKeys: { socketKey, httpKey, updatedAt: toIso(updatedAt), ...previous } };
-}
-
-const toPreviousKey = ({ expiresAt, lastUsedAt }: PreviousKey) => ({
-  expiresAt: toIso(expiresAt),
-  lastUsedAt: toIsoOrNull(lastUsedAt),
-});

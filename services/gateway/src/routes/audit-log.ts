@@ -3,7 +3,7 @@ import { AUDIT_PAGE_SIZE } from '@latchkey/contract/page-size';
 import { ActorKind, type AuditEntry } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
 import { z } from 'zod';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { anyText, EXAMPLE_IDS, idText, timestamp, toIso } from '../routing/schemas.ts';
+import { anyText, EXAMPLE_IDS, idText, timestamp } from '../routing/schemas.ts';
 import { toSettingName } from './application-settings.ts';
 
 const { max: LIMIT_MAX, default: LIMIT_DEFAULT } = AUDIT_PAGE_SIZE;
@@ -112,10 +112,9 @@ function newestFirst(a: AuditEntry, b: AuditEntry): number {
 const msOf = ({ at }: AuditEntry) => (at ? timestampMs(at) : 0);
 
 function toJson(found: AuditEntry) {
-  const { id, action, credentialId = null, address = null, requestId = null, applicationId = null } = found;
+  const { credentialId, address, subjectKind, subjectId } = found;
   const actor = { kind: ActorKind[found.actorKind].toLowerCase(), credentialId, address };
-  const subject = { kind: found.subjectKind, id: found.subjectId };
-  return { id, at: toIso(found.at), action, actor, requestId, subject, applicationId, changes: toChanges(found) };
+  return { ...found, actor, subject: { kind: subjectKind, id: subjectId }, changes: toChanges(found) };
 }
 
 /** The changes of an entry; the apps service names settings as the protocol does. */

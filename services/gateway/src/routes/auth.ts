@@ -14,7 +14,7 @@ import { z } from 'zod';
 import { readCookie } from '../authentication/cookies.ts';
 import { readSessionClient } from '../authentication/credential.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { emailText, idOf, issuerName, newPassword, nonEmptyText, timestamp, toIso, twoFactorCode } from '../routing/schemas.ts';
+import { emailText, idOf, issuerName, newPassword, nonEmptyText, timestamp, twoFactorCode } from '../routing/schemas.ts';
 import { avatarUrlOf } from './avatar.ts';
 
 const failures = new Counter({
@@ -114,10 +114,7 @@ export function authRoutes(context: RouteContext) {
       description: 'Options of a sign-in page besides email and password.',
       data: signInMethods,
       message: 'Successfully fetched sign-in methods.',
-      handle: async () => {
-        const { signUpOpen, oidcIssuers } = await clients.accounts.getSignInMethods({});
-        return { signUpOpen, oidcIssuers };
-      },
+      handle: () => clients.accounts.getSignInMethods({}),
     }),
     defineRoute('POST /api/v1/auth/sign-out', 'session', {
       operationId: 'signOut',
@@ -165,7 +162,6 @@ export async function openSession(
 }
 
 export function toAccount(account: Account | undefined) {
-  const { id, username, email, avatarId, pictureUrl = null, twoFactorEnabled, createdAt } = account as Account;
-  const avatarUrl = avatarId === undefined ? pictureUrl : avatarUrlOf(avatarId);
-  return { id, username, email, avatarUrl, twoFactorEnabled, createdAt: toIso(createdAt) };
+  const { avatarId, pictureUrl } = account as Account;
+  return { ...account, avatarUrl: avatarId === undefined ? pictureUrl : avatarUrlOf(avatarId) };
 }

@@ -2,7 +2,7 @@ import { DOWNLOAD_URL_LIFETIME_S } from '@latchkey/contract/download-url';
 import { SEARCH_PARAMS_LENGTH_MAX } from '@latchkey/contract/lengths';
 import { FILES_PAGE_SIZE } from '@latchkey/contract/page-size';
 import { formatCount, hasLength } from '@latchkey/kit/validation/text';
-import { type File, FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
+import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { z } from 'zod';
 import { errors } from '../errors.ts';
 import { parseJsonBody } from '../http/json-body.ts';
@@ -17,8 +17,6 @@ import {
   idOf,
   pageNumber,
   timestamp,
-  toIso,
-  toIsoOrNull,
   wholeNumber,
 } from '../routing/schemas.ts';
 
@@ -107,10 +105,7 @@ export function fileRoutes({ clients }: RouteContext) {
       data: z.object({ totalFiles: z.int(), lastUploadedAt: timestamp.nullable() }).meta({ id: 'FilesMetadata' }),
       failures: [FileService.method.getFilesMetadata],
       message: 'Successfully fetched metadata',
-      handle: async ({ application }) => {
-        const { totalFiles, lastUploadedAt } = await files.getFilesMetadata(application);
-        return { totalFiles: Number(totalFiles), lastUploadedAt: toIsoOrNull(lastUploadedAt) };
-      },
+      handle: ({ application }) => files.getFilesMetadata(application),
     }),
     defineRoute('GET /api/v1/panel/get-files-table', 'files:read', {
       operationId: 'getFilesTable',
@@ -126,7 +121,8 @@ export function fileRoutes({ clients }: RouteContext) {
         const { currentPage: page = 1n, searchParams: nameContains = '' } = query;
         const found = await files.listFiles({ ...application, pageSize: FILES_PAGE_SIZE, page, nameContains });
         const totalPages = Math.ceil(Number(found.totalFiles) / FILES_PAGE_SIZE);
-        return { data: found.files.map((file) => toRow(file, username)), extraFields: { totalPages } };
+        // The account uploaded all its files.
+        return { data: found.files.map((file) => ({ ...file, user: { username } })), extraFields: { totalPages } };
       },
     }),
     defineRoute('POST /api/v1/panel/create-download-url', 'files:read', {
@@ -147,10 +143,8 @@ export function fileRoutes({ clients }: RouteContext) {
         .meta({ id: 'DownloadUrl' }),
       failures: [FileService.method.createDownloadUrl],
       message: 'Download URL created.',
-      handle: async ({ application, body: { fileId, lifetimeSeconds = LIFETIME.default } }) => {
-        const { url, expiresAt } = await files.createDownloadUrl({ ...application, fileId, lifetimeSeconds });
-        return { url, expiresAt: toIso(expiresAt) };
-      },
+      handle: ({ application, body: { fileId, lifetimeSeconds = LIFETIME.default } }) =>
+        files.createDownloadUrl({ ...application, fileId, lifetimeSeconds }),
     }),
     defineRoute('POST /api/v1/panel/file-action', 'files:delete', {
       operationId: 'changeFile',
@@ -175,19 +169,4 @@ export function fileRoutes({ clients }: RouteContext) {
       },
     }),
   ];
-}
-
-/** @param username of the account, which uploaded all its files */
-function toRow(file: File, username: string): z.input<typeof fileRow> {
-  return {
-    id: file.id,
-    displayName: file.displayName,
-    byteSize: Number(file.byteSize),
-    contentType: file.contentType,
-    presignedUrlsCount: Number(file.presignedUrlsCount),
-    lastPresignedUrlCreatedAt: toIsoOrNull(file.lastPresignedUrlCreatedAt),
-    createdAt: toIso(file.createdAt),
-    user: { username },
-    checksum: Buffer.from(file.checksum).toString('hex'),
-  };
 }

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { OIDC_PATH } from '../authentication/cookies.ts';
 import { countPasswordFailures } from '../authentication/sign-in-failures.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { issuerName, nonEmptyText, ownerProof, textUpTo, timestamp, toIso } from '../routing/schemas.ts';
+import { issuerName, nonEmptyText, ownerProof, textUpTo, timestamp } from '../routing/schemas.ts';
 import { startFlow } from './oidc.ts';
 
 const EXAMPLE_PROOF = { issuer: 'acme', password: 'correct horse battery staple' };
@@ -54,12 +54,7 @@ export function oidcLinkRoutes(context: RouteContext) {
       summary: 'List the links of the account to OpenID Connect issuers',
       data: links,
       message: 'Successfully fetched links.',
-      handle: async ({ principal: { accountId } }) => {
-        const found = await clients.oidc.listOidcLinks({ accountId });
-        return found.links.map(({ issuer, name = null, subject, createdAt }) => {
-          return { issuer, name, subject, createdAt: toIso(createdAt) };
-        });
-      },
+      handle: async ({ principal: { accountId } }) => (await clients.oidc.listOidcLinks({ accountId })).links,
     }),
     defineRoute(`POST ${OIDC_PATH}/unlink`, 'session', {
       operationId: 'unlinkOidcIssuer',
@@ -78,8 +73,7 @@ export function oidcLinkRoutes(context: RouteContext) {
         const { accountId, credentialId: sessionId } = principal;
         const named = { accountId, issuer, ...(subject !== undefined && { subject }) };
         const request = { ...named, sessionId, password, ...(code !== undefined && { code }) };
-        const { removed } = await countPasswordFailures(context, { accountId, clientIp }, () => clients.oidc.unlinkOidc(request));
-        return { removed };
+        return countPasswordFailures(context, { accountId, clientIp }, () => clients.oidc.unlinkOidc(request));
       },
     }),
   ];

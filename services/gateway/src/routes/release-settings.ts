@@ -27,7 +27,7 @@ export function releaseSettingRoutes({ clients: { releases } }: RouteContext) {
       data: settings,
       failures: [method.getReleaseSettings],
       message: 'Successfully fetched release settings.',
-      handle: async ({ application }) => toRecord((await releases.getReleaseSettings(application)).settings),
+      handle: async ({ application }) => (await releases.getReleaseSettings(application)).settings,
     }),
     defineRoute(`PATCH ${URL}`, 'releases:write', {
       operationId: 'updateReleaseSettings',
@@ -44,13 +44,8 @@ export function releaseSettingRoutes({ clients: { releases } }: RouteContext) {
           ...(publicUpdates !== undefined && { publicUpdates }),
           ...(signingKeys && { signingKeys: { keys: signingKeys } }),
         };
-        return toRecord((await releases.updateReleaseSettings({ ...application, ...given })).settings);
+        return (await releases.updateReleaseSettings({ ...application, ...given })).settings;
       },
     }),
   ];
 }
-
-const toRecord = (found: { readonly publicUpdates: boolean; readonly signingKeys: readonly string[] } | undefined) => ({
-  publicUpdates: found?.publicUpdates ?? false,
-  signingKeys: [...(found?.signingKeys ?? [])],
-});

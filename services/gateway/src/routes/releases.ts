@@ -30,17 +30,7 @@ import { errors } from '../errors.ts';
 import { type ApplicationRef, checkReplay, resolveApplication } from '../routing/application.ts';
 import { list } from '../routing/list.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import {
-  applicationId,
-  changeOf,
-  EXAMPLE_IDS,
-  idOf,
-  textUpTo,
-  timestamp,
-  toIsoOrNull,
-  trimmedText,
-  wholeNumber,
-} from '../routing/schemas.ts';
+import { applicationId, changeOf, EXAMPLE_IDS, idOf, textUpTo, timestamp, trimmedText, wholeNumber } from '../routing/schemas.ts';
 
 const URL = '/api/v1/panel/releases';
 
@@ -295,14 +285,7 @@ function toArtifacts<A extends { readonly signature?: string | undefined }>(arti
 }
 
 function toRecord(message: Release | undefined) {
-  const { id, version, channel, notes, status, publishedAt, rolloutPercent, artifacts } = message as Release;
-  return {
-    ...{ id, version, channel, notes },
-    status: STATUS[status] ?? 'draft',
-    publishedAt: toIsoOrNull(publishedAt),
-    rolloutPercent,
-    artifacts: artifacts.map(({ fileId, name, platform, arch, kind, signature }) => {
-      return { fileId, name, platform, arch, kind, ...(signature !== '' && { signature }) };
-    }),
-  };
+  const { status, artifacts } = message as Release;
+  const shown = artifacts.map((given) => ({ ...given, signature: given.signature || undefined }));
+  return { ...message, status: STATUS[status] ?? 'draft', artifacts: shown };
 }

@@ -1,7 +1,7 @@
-import { AccountService, type OpenSession } from '@latchkey/proto/latchkey/identity/v1/account_pb';
+import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { z } from 'zod';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { idOf, timestamp, toIso } from '../routing/schemas.ts';
+import { idOf, timestamp } from '../routing/schemas.ts';
 
 const URL = '/api/v1/auth/sessions';
 
@@ -37,7 +37,7 @@ export function sessionRoutes({ clients: { accounts }, cookies }: RouteContext) 
       message: 'Successfully fetched sessions.',
       handle: async ({ principal: { accountId, credentialId: sessionId } }) => {
         const { sessions } = await accounts.listSessions({ accountId, sessionId });
-        return sessions.map((one) => toRecord(one, sessionId));
+        return sessions.map((one) => ({ ...one, current: one.id === sessionId }));
       },
     }),
     defineRoute(`DELETE ${URL}/:id`, 'session', {
@@ -53,15 +53,4 @@ export function sessionRoutes({ clients: { accounts }, cookies }: RouteContext) 
       },
     }),
   ];
-}
-
-function toRecord({ id, lastUsedIp, userAgent, ...times }: OpenSession, currentId: string) {
-  return {
-    id,
-    current: id === currentId,
-    createdAt: toIso(times.createdAt),
-    lastUsedAt: toIso(times.lastUsedAt),
-    lastUsedIp: lastUsedIp ?? null,
-    userAgent: userAgent ?? null,
-  };
 }

@@ -11,7 +11,7 @@ import { type TrustedIssuer, TrustedIssuerService } from '@latchkey/proto/latchk
 import { z } from 'zod';
 import { list } from '../routing/list.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { applicationId, idOf, nonEmptyText, timestamp, toIso, twoFactorCode, wholeNumber } from '../routing/schemas.ts';
+import { applicationId, idOf, nonEmptyText, timestamp, twoFactorCode, wholeNumber } from '../routing/schemas.ts';
 import { keyFields, RESTRICTED, RESTRICTION, scope } from './api-keys.ts';
 
 const URL = '/api/v1/panel/trusted-issuers';
@@ -124,11 +124,6 @@ export function trustedIssuerRoutes({ clients: { trustedIssuers } }: RouteContex
   ];
 }
 
-function toRecord({ id, name, issuer, audience, scopes, ...record }: TrustedIssuer) {
-  const { allApplications, applicationIds, lifetimeSeconds } = record;
-  return {
-    ...{ id, name, issuer, audience, claims: JSON.parse(record.claims) },
-    jwks: record.jwks === undefined ? null : JSON.parse(record.jwks),
-    ...{ scopes, allApplications, applicationIds, lifetimeSeconds, createdAt: toIso(record.createdAt) },
-  };
+function toRecord({ claims, jwks, ...record }: TrustedIssuer) {
+  return { ...record, claims: JSON.parse(claims), jwks: jwks && JSON.parse(jwks) };
 }

@@ -27,10 +27,7 @@ export function twoFactorRoutes(context: RouteContext) {
         otpauthUrl: z.string().meta({ description: 'To show as a QR code.' }),
       }),
       message: 'Two-factor authentication set up.',
-      handle: async ({ principal }) => {
-        const { secret, otpauthUrl } = await twoFactor.setUpTwoFactor({ accountId: principal.accountId });
-        return { secret, otpauthUrl };
-      },
+      handle: ({ principal: { accountId } }) => twoFactor.setUpTwoFactor({ accountId }),
     }),
     defineRoute('POST /api/v1/auth/two-factor/enable', 'session', {
       operationId: 'enableTwoFactor',
@@ -41,10 +38,8 @@ export function twoFactorRoutes(context: RouteContext) {
       data: z.object({ recoveryCodes: z.array(z.string()).length(10) }),
       failures: [TwoFactorService.method.enableTwoFactor],
       message: 'Two-factor authentication enabled.',
-      handle: async ({ principal: { accountId, credentialId: sessionId }, body: { code } }) => {
-        const { recoveryCodes } = await twoFactor.enableTwoFactor({ accountId, sessionId, code });
-        return { recoveryCodes };
-      },
+      handle: ({ principal: { accountId, credentialId: sessionId }, body: { code } }) =>
+        twoFactor.enableTwoFactor({ accountId, sessionId, code }),
     }),
     defineRoute('POST /api/v1/auth/two-factor/disable', 'session', {
       operationId: 'disableTwoFactor',

@@ -1,16 +1,10 @@
 import { commonErrors, DomainError, fromConnectError } from '@latchkey/kit/errors/errors';
-import { FileService, type UploadFileResponse, UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
+import { FileService, UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { z } from 'zod';
 import { digestHeaders, requireDigest } from '../http/content-digest.ts';
 import { announcedByteSize, sendContinue } from '../http/request-body.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationQuery, checksum, fileName, flag, idOf } from '../routing/schemas.ts';
-
-const toUploadedFile = ({ id, byteSize, checksum }: Pick<UploadFileResponse, 'id' | 'byteSize' | 'checksum'>) => ({
-  id,
-  byteSize: Number(byteSize),
-  checksum: Buffer.from(checksum).toString('hex'),
-});
 
 export const uploadFileRoutes = ({ clients: { files }, filesData, limits }: RouteContext) => [
   defineRoute('POST /api/v1/panel/upload-file', 'files:upload', {
@@ -49,9 +43,9 @@ export const uploadFileRoutes = ({ clients: { files }, filesData, limits }: Rout
         ...(byteSize !== undefined && { byteSize: BigInt(byteSize) }),
         expectedChecksum: headers['content-digest'] ?? new Uint8Array(),
       });
-      if (repeated) return toUploadedFile(repeated);
+      if (repeated) return repeated;
       sendContinue(reply.raw);
-      const stored = await filesData.upload(ticket, raw, reply.request.id).catch(async (err: unknown) => {
+      return filesData.upload(ticket, raw, reply.request.id).catch(async (err: unknown) => {
         // The body may have broken off early. Its ticket would delay the next upload.
         await files.abandonUpload({ ticket }).catch(() => undefined);
         const known = fromConnectError(err);
@@ -61,7 +55,6 @@ export const uploadFileRoutes = ({ clients: { files }, filesData, limits }: Rout
         reply.header('x-file-id', fileId);
         throw new DomainError(known.reason, { ...known, message: `It is not known whether the file was stored, as ${fileId}.` });
       });
-      return toUploadedFile(stored);
     },
   }),
 ];

@@ -16,7 +16,7 @@ import { currentRequest } from '../request-context.ts';
 import { checkReplay, resolveApplication } from '../routing/application.ts';
 import { readRequestBody } from '../routing/read-request-body.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { applicationId, checksum, fileName, flag, idOf, idText, timestamp, toIso } from '../routing/schemas.ts';
+import { applicationId, checksum, fileName, flag, idOf, idText, timestamp } from '../routing/schemas.ts';
 
 const URL = '/api/v1/panel/uploads';
 const VERSION = '1.0.0';
@@ -307,15 +307,7 @@ function describe(reply: FastifyReply, found: Upload) {
   return toRecord(found);
 }
 
-function toRecord(found: Upload): z.input<typeof upload> {
-  const { id, applicationId, fileName, byteSize, byteOffset, expectedChecksum, fileId, isReplacement } = found;
-  return {
-    ...{ id, applicationId, fileName, fileId, isReplacement },
-    byteSize: Number(byteSize),
-    byteOffset: Number(byteOffset),
-    sha256: expectedChecksum.byteLength > 0 ? Buffer.from(expectedChecksum).toString('hex') : null,
-    isFinished: found.checksum.byteLength > 0,
-    createdAt: toIso(found.createdAt),
-    expiresAt: toIso(found.expiresAt),
-  };
+function toRecord(found: Upload) {
+  const sha256 = found.expectedChecksum.byteLength > 0 ? found.expectedChecksum : null;
+  return { ...found, sha256, isFinished: found.checksum.byteLength > 0 };
 }

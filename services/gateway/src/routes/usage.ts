@@ -29,16 +29,8 @@ export const usageRoutes = ({ clients, countLiveClients }: RouteContext) => [
     data: z.array(dailyUsage),
     message: 'Successfully fetched usage',
     failures: [ApplicationService.method.listDailyUsage],
-    handle: async ({ application, query: { days } }) => {
-      const usage = await clients.applications.listDailyUsage({ ...application, days });
-      return usage.days.map(({ date, events, downloads, uploads, clientsMax }) => ({
-        date,
-        events: Number(events),
-        downloads: Number(downloads),
-        uploads: Number(uploads),
-        clientsMax: Number(clientsMax),
-      }));
-    },
+    handle: async ({ application, query: { days } }) =>
+      (await clients.applications.listDailyUsage({ ...application, days })).days,
   }),
   defineRoute('GET /api/v1/panel/get-live-clients', 'applications:read', {
     operationId: 'getLiveClients',

@@ -10,6 +10,7 @@ import { leaveBodyUnread, withoutIdleTimeout } from '../http/request-body.ts';
 import { currentRequest } from '../request-context.ts';
 import { resolveApplication } from './application.ts';
 import type { AdmittedRequest, Gate } from './gate.ts';
+import { createPresenter, type Present } from './present.ts';
 import { AlternativeSuccess, type Route } from './route.ts';
 
 declare module 'fastify' {
@@ -52,6 +53,7 @@ export function registerRoute(app: FastifyInstance, gate: Gate, clients: Clients
 function addRoute(app: FastifyInstance, gate: Gate, clients: Clients, route: Route): void {
   const admitted = new WeakMap<FastifyRequest, AdmittedRequest>();
   const { method, url, body, isBodyOptional, query, params, headers, bytesBody, isOAuth = false } = route;
+  const present = route.data && createPresenter(route.data);
   app.route({
     method,
     url,
@@ -87,7 +89,7 @@ function addRoute(app: FastifyInstance, gate: Gate, clients: Clients, route: Rou
       if (isOAuth) return result;
       if (route.bytesResponse || (route.redirects && reply.sent)) return reply;
       if (route.successStatus) reply.code(route.successStatus);
-      return route.successStatus === 204 ? reply.send() : toEnvelope(route, result);
+      return route.successStatus === 204 ? reply.send() : toEnvelope(route, present, result);
     },
     ...(route.limit?.successesOnly && {
       onSend: async (request: FastifyRequest, reply: { statusCode: number }) => {
@@ -98,11 +100,15 @@ function addRoute(app: FastifyInstance, gate: Gate, clients: Clients, route: Rou
 }
 
 /** The result of a route without `data` is that of its last call, which clients do not get. */
-function toEnvelope({ message, alternativeMessage = message, data, extraFields }: Route, result: unknown) {
-  if (result instanceof AlternativeSuccess) return successEnvelope(alternativeMessage, result.data);
-  if (!extraFields) return successEnvelope(message, data && result);
+function toEnvelope(
+  { message, alternativeMessage = message, extraFields }: Route,
+  present: Present | undefined,
+  result: unknown,
+) {
+  if (result instanceof AlternativeSuccess) return successEnvelope(alternativeMessage, present?.(result.data));
+  if (!extraFields) return successEnvelope(message, present?.(result));
   const parts = result as { data: unknown; extraFields: object };
-  return successEnvelope(message, parts.data, parts.extraFields);
+  return successEnvelope(message, present?.(parts.data), parts.extraFields);
 }
 
 /** Throws `request_invalid` for a body other than `{}`, which some clients always send. */

@@ -144,7 +144,10 @@ export interface RouteDefinition<
   readonly failures?: readonly Failure[];
   readonly message: string;
   readonly alternativeMessage?: string;
-  /** Does the work and returns `data`, anything without it, or `data` and `extraFields`. */
+  /**
+   * Does the work and returns `data`, anything without it, or `data` and `extraFields`.
+   * Its JSON follows from the schema (`present.ts`).
+   */
   readonly handle: (request: RouteRequest<A, In, z.output<B>, z.output<Q>, z.output<P>, z.output<H>>) => Promise<unknown>;
 }
 

@@ -1,4 +1,3 @@
-import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import { FILE_NAME, FILE_NAME_LENGTH_MAX, FILE_NAME_RULE } from '@latchkey/contract/file-name';
 import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/key-rotation';
 import { describeLength, EMAIL_LENGTH_MAX, type Length, PASSWORD } from '@latchkey/contract/lengths';
@@ -115,11 +114,6 @@ export const applicationId = idOf('application', 'Id of the application, from `l
 export const applicationQuery = z.object({ applicationId });
 
 export const timestamp = z.string().meta({ format: 'date-time', examples: ['2026-05-12T09:00:00.000Z'] });
-
-/** The text of a time that a service always sets. */
-export const toIso = (time: Timestamp | undefined) => timestampDate(time as Timestamp).toISOString();
-
-export const toIsoOrNull = (time: Timestamp | undefined) => (time ? toIso(time) : null);
 
 /** A flag in a query or in metadata. */
 export const flag = z
