@@ -6,6 +6,7 @@ import type { Redis } from '@latchkey/kit/redis/redis';
 import type { Clients } from '../clients.ts';
 import type { Count, RateLimiter } from '../rate-limit/rate-limiter.ts';
 import { type Limit, limitReached } from '../rate-limit/rate-limits.ts';
+import type { Principal } from './credential.ts';
 
 /** A network is known for so long after a sign-in: the longest lifetime of a session. */
 const KNOWN_MS = 30 * 86_400_000;
@@ -125,12 +126,13 @@ function digest(text: string): string {
   return hash('sha256', text, 'base64url');
 }
 
-/** {@link SignInFailures.count} for a change that needs the password of the account. */
+/** {@link SignInFailures.count} for a change that needs the password of the session's account. */
 export async function countPasswordFailures<T>(
   { clients, signInFailures }: { readonly clients: Pick<Clients, 'accounts'>; readonly signInFailures: SignInFailures },
-  { accountId, clientIp }: { readonly accountId: string; readonly clientIp: string },
-  change: () => Promise<T>,
+  { principal, clientIp }: { readonly principal: Principal; readonly clientIp: string },
+  change: (session: { readonly accountId: string; readonly sessionId: string }) => Promise<T>,
 ): Promise<T> {
+  const { accountId, credentialId: sessionId } = principal;
   const { account } = await clients.accounts.getAccount({ accountId });
-  return signInFailures.count(account?.email ?? '', clientIp, change);
+  return signInFailures.count(account?.email ?? '', clientIp, () => change({ accountId, sessionId }));
 }

@@ -21,9 +21,9 @@ export function accountRoutes(context: RouteContext) {
       examples: { withCode: { password: 'analytical engine', code: '123456' } },
       failures: [AccountService.method.deleteAccount],
       message: 'Account deleted.',
-      handle: async ({ principal: { accountId, credentialId: sessionId }, body: { password = '', code }, clientIp, reply }) => {
-        const request = { accountId, sessionId, password, ...(code !== undefined && { code }) };
-        await countPasswordFailures(context, { accountId, clientIp }, () => clients.accounts.deleteAccount(request));
+      handle: async (request) => {
+        const { body, reply } = request;
+        await countPasswordFailures(context, request, (session) => clients.accounts.deleteAccount({ ...session, ...body }));
         cookies.clear(reply, 'session');
       },
     }),

@@ -55,8 +55,10 @@ export function toSettingName(fieldName: unknown): unknown {
 }
 
 function toJson(found: ApplicationSettings): object {
-  const values = { ...found, status: found.status === ApplicationStatus.PAUSED ? 'paused' : 'online' };
-  return Object.fromEntries(NAMES.map((name) => [name, values[SETTINGS[name].field]]));
+  const values: Record<string, unknown> = {};
+  for (const name of NAMES) values[name] = found[SETTINGS[name].field];
+  values.status = found.status === ApplicationStatus.PAUSED ? 'paused' : 'online';
+  return values;
 }
 
 export function applicationSettingRoutes({ clients: { applications } }: RouteContext) {

@@ -26,11 +26,8 @@ export function emailRoutes(context: RouteContext) {
       examples: { password: { email: 'ada@new.example', password: 'correct horse battery staple' } },
       failures: [CredentialService.method.startEmailChange],
       message: 'A mail to the new address is on its way. Open its link to confirm the change.',
-      handle: async ({ principal, body: { email, password = '', code }, clientIp }) => {
-        const { accountId, credentialId: sessionId } = principal;
-        const request = { accountId, sessionId, email, password, ...(code !== undefined && { code }) };
-        await countPasswordFailures(context, { accountId, clientIp }, () => credentials.startEmailChange(request));
-      },
+      handle: (request) =>
+        countPasswordFailures(context, request, (session) => credentials.startEmailChange({ ...session, ...request.body })),
     }),
     defineRoute('POST /api/v1/auth/email/confirm', 'session', {
       operationId: 'confirmEmail',

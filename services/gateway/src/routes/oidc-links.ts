@@ -12,7 +12,7 @@ const linkBody = z.strictObject({ issuer: issuerName, ...ownerProof });
 
 const unlinkBody = z.strictObject({
   issuer: nonEmptyText(2_048).meta({ description: "The issuer's identifier, or its name in the settings." }),
-  subject: textUpTo(255).optional().meta({ description: 'Subject to remove; absent means all of the issuer.' }),
+  subject: textUpTo(255).exactOptional().meta({ description: 'Subject to remove; absent means all of the issuer.' }),
   ...ownerProof,
 });
 
@@ -43,10 +43,12 @@ export function oidcLinkRoutes(context: RouteContext) {
       data: z.object({ url: z.string().meta({ format: 'uri' }) }),
       failures: [OidcService.method.startOidc],
       message: 'Link begun.',
-      handle: async ({ principal, body: { issuer, password = '', code }, clientIp, reply }) => {
-        const { accountId, credentialId: sessionId } = principal;
-        const request = { issuer, linkAccountId: accountId, sessionId, password, ...(code !== undefined && { code }) };
-        return { url: await countPasswordFailures(context, { accountId, clientIp }, () => startFlow(context, reply, request)) };
+      handle: async (request) => {
+        const { body, reply } = request;
+        const url = await countPasswordFailures(context, request, ({ accountId: linkAccountId, sessionId }) =>
+          startFlow(context, reply, { linkAccountId, sessionId, ...body }),
+        );
+        return { url };
       },
     }),
     defineRoute(`GET ${OIDC_PATH}/links`, 'session', {
@@ -69,12 +71,8 @@ export function oidcLinkRoutes(context: RouteContext) {
       data: z.object({ removed: z.int().min(1) }),
       failures: [OidcService.method.unlinkOidc],
       message: 'Unlinked.',
-      handle: async ({ principal, body: { issuer, subject, password = '', code }, clientIp }) => {
-        const { accountId, credentialId: sessionId } = principal;
-        const named = { accountId, issuer, ...(subject !== undefined && { subject }) };
-        const request = { ...named, sessionId, password, ...(code !== undefined && { code }) };
-        return countPasswordFailures(context, { accountId, clientIp }, () => clients.oidc.unlinkOidc(request));
-      },
+      handle: (request) =>
+        countPasswordFailures(context, request, (session) => clients.oidc.unlinkOidc({ ...session, ...request.body })),
     }),
   ];
 }

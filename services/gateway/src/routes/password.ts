@@ -29,11 +29,8 @@ export function passwordRoutes(context: RouteContext) {
       examples: { password: { password: EXAMPLE_PASSWORD, newPassword: 'another long passphrase' } },
       failures: [CredentialService.method.changePassword],
       message: 'Password changed.',
-      handle: ({ principal, body: { password = '', newPassword, code }, clientIp }) => {
-        const { accountId, credentialId: sessionId } = principal;
-        const request = { accountId, sessionId, password, newPassword, ...(code !== undefined && { code }) };
-        return countPasswordFailures(context, { accountId, clientIp }, () => credentials.changePassword(request));
-      },
+      handle: (request) =>
+        countPasswordFailures(context, request, (session) => credentials.changePassword({ ...session, ...request.body })),
     }),
     defineRoute('POST /api/v1/auth/password/forgot', 'public', {
       operationId: 'forgotPassword',

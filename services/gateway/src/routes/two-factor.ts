@@ -9,7 +9,7 @@ const enableBody = z.strictObject({
 });
 
 const disableBody = z.strictObject({
-  password: textUpTo(1_000).optional().meta({ description: 'Password of the account; required if it has one.' }),
+  password: textUpTo(1_000).exactOptional().meta({ description: 'Password of the account; required if it has one.' }),
   code: twoFactorCode.meta({ description: 'Code of the authenticator app, or a recovery code.' }),
 });
 
@@ -50,10 +50,8 @@ export function twoFactorRoutes(context: RouteContext) {
       examples: { code: { password: 'correct horse battery staple', code: '123456' } },
       failures: [TwoFactorService.method.disableTwoFactor],
       message: 'Two-factor authentication disabled.',
-      handle: async ({ principal: { accountId, credentialId: sessionId }, body: { password = '', code }, clientIp }) => {
-        const request = { accountId, sessionId, password, code };
-        await countPasswordFailures(context, { accountId, clientIp }, () => twoFactor.disableTwoFactor(request));
-      },
+      handle: (request) =>
+        countPasswordFailures(context, request, (session) => twoFactor.disableTwoFactor({ ...session, ...request.body })),
     }),
   ];
 }

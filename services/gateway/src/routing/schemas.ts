@@ -65,11 +65,11 @@ export const twoFactorCode = z.string();
 
 /** Proves that the owner uses the session. */
 export const ownerProof = {
-  password: textUpTo(1_000).optional().meta({
+  password: textUpTo(1_000).exactOptional().meta({
     description: 'Password of the account. If it has none, the session must have been opened within the last 10 minutes.',
   }),
   code: twoFactorCode
-    .optional()
+    .exactOptional()
     .meta({ description: 'Code of the second factor, or a recovery code; ignored where there is none.' }),
 };
 
