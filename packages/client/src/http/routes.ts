@@ -39,7 +39,10 @@ export type QueryOf<T extends Target> = ParametersOf<T> extends { readonly query
 
 type PathOf<T extends Target> = ParametersOf<T> extends { readonly path: infer P } ? P : never;
 
+/** Optional properties may be undefined, as neither a query nor JSON has those. */
+type Loose<T> = { [K in keyof T]: object extends Pick<T, K> ? T[K] | undefined : T[K] };
+
 /** Input of a route. Required parts have to be given. */
 export type InputOf<T extends Target> = ([PathOf<T>] extends [never] ? unknown : { readonly path: PathOf<T> }) &
-  (ParametersOf<T> extends { readonly query: infer Q } ? { readonly query: Q } : { readonly query?: QueryOf<T> }) &
-  ([BodyOf<T>] extends [never] ? unknown : [BodyOf<T>] extends [undefined] ? unknown : { readonly body: BodyOf<T> });
+  (ParametersOf<T> extends { readonly query: infer Q } ? { readonly query: Loose<Q> } : { readonly query?: Loose<QueryOf<T>> }) &
+  ([BodyOf<T>] extends [never] ? unknown : [BodyOf<T>] extends [undefined] ? unknown : { readonly body: Loose<BodyOf<T>> });

@@ -14,17 +14,10 @@ import type {
 } from '../types.ts';
 
 /** Accounts and sessions, for a client without a key. */
-export class Account {
-  readonly #http: Http;
-
-  constructor(http: Http) {
-    this.#http = http;
-  }
-
+export const createAccount = (http: Http) => ({
   /** Creates an account, and opens a session. */
-  signUp(account: NewAccount, options?: CallOptions): Promise<Session> {
-    return this.#http.call('POST /api/v1/auth/sign-up', { body: account }, options);
-  }
+  signUp: (account: NewAccount, options?: CallOptions): Promise<Session> =>
+    http.call('POST /api/v1/auth/sign-up', { body: account }, options),
 
   /**
    * Opens a session.
@@ -32,64 +25,47 @@ export class Account {
    * @throws LatchkeyError `two_factor_required` if a `code` is needed, `unauth` if the email or the
    * password is wrong
    */
-  signIn(credentials: Credentials, options?: CallOptions): Promise<Session> {
-    return this.#http.call('POST /api/v1/auth/sign-in', { body: credentials }, options);
-  }
+  signIn: (credentials: Credentials, options?: CallOptions): Promise<Session> =>
+    http.call('POST /api/v1/auth/sign-in', { body: credentials }, options),
 
   /** Sign-in methods besides email and password. */
-  signInMethods(options?: CallOptions): Promise<SignInMethods> {
-    return this.#http.call('GET /api/v1/auth/methods', {}, options);
-  }
+  signInMethods: (options?: CallOptions): Promise<SignInMethods> => http.call('GET /api/v1/auth/methods', {}, options),
 
   /** The session and its account. */
-  session(options?: CallOptions): Promise<Session> {
-    return this.#http.call('GET /api/v1/auth/session', {}, options);
-  }
+  session: (options?: CallOptions): Promise<Session> => http.call('GET /api/v1/auth/session', {}, options),
 
   /** Ends the session. */
-  async signOut(options?: CallOptions): Promise<void> {
-    await this.#http.call('POST /api/v1/auth/sign-out', {}, options);
-  }
+  signOut: (options?: CallOptions): Promise<void> => http.call('POST /api/v1/auth/sign-out', {}, options),
 
   /** Ends all sessions of the account. Management keys stay valid. */
-  async signOutEverywhere(options?: CallOptions): Promise<void> {
-    await this.#http.call('POST /api/v1/auth/sign-out-everywhere', {}, options);
-  }
+  signOutEverywhere: (options?: CallOptions): Promise<void> => http.call('POST /api/v1/auth/sign-out-everywhere', {}, options),
 
   /** The sessions of the account: this one, then those used last. */
-  sessions(options?: CallOptions): Promise<OpenSession[]> {
-    return this.#http.call('GET /api/v1/auth/sessions', {}, options);
-  }
+  sessions: (options?: CallOptions): Promise<OpenSession[]> => http.call('GET /api/v1/auth/sessions', {}, options),
 
   /** Ends one session of the account, from the next request on. */
-  async endSession(id: string, options?: CallOptions): Promise<void> {
-    await this.#http.call('DELETE /api/v1/auth/sessions/{id}', { path: { id } }, options);
-  }
+  endSession: (id: string, options?: CallOptions): Promise<void> =>
+    http.call('DELETE /api/v1/auth/sessions/{id}', { path: { id } }, options),
 
   /** Sets another password, and ends the other sessions of the account. */
-  async changePassword(change: PasswordChange, options?: CallOptions): Promise<void> {
-    await this.#http.call('POST /api/v1/auth/password/change', { body: change }, options);
-  }
+  changePassword: (change: PasswordChange, options?: CallOptions): Promise<void> =>
+    http.call('POST /api/v1/auth/password/change', { body: change }, options),
 
   /** Sends a mail with a link that is valid once for 30 minutes, if an account has the email. */
-  async forgotPassword(email: string, options?: CallOptions): Promise<void> {
-    await this.#http.call('POST /api/v1/auth/password/forgot', { body: { email } }, options);
-  }
+  forgotPassword: (email: string, options?: CallOptions): Promise<void> =>
+    http.call('POST /api/v1/auth/password/forgot', { body: { email } }, options),
 
   /** Sets another password with the token of such a link, and ends all sessions of the account. */
-  async resetPassword(reset: PasswordReset, options?: CallOptions): Promise<void> {
-    await this.#http.call('POST /api/v1/auth/password/reset', { body: reset }, options);
-  }
+  resetPassword: (reset: PasswordReset, options?: CallOptions): Promise<void> =>
+    http.call('POST /api/v1/auth/password/reset', { body: reset }, options),
 
   /** Sends a mail with a link to the new address. The email changes when its token is confirmed. */
-  async changeEmail(change: EmailChange, options?: CallOptions): Promise<void> {
-    await this.#http.call('POST /api/v1/auth/email/change', { body: change }, options);
-  }
+  changeEmail: (change: EmailChange, options?: CallOptions): Promise<void> =>
+    http.call('POST /api/v1/auth/email/change', { body: change }, options),
 
   /** Changes the email with the token of such a link. */
-  async confirmEmail(token: string, options?: CallOptions): Promise<void> {
-    await this.#http.call('POST /api/v1/auth/email/confirm', { body: { token } }, options);
-  }
+  confirmEmail: (token: string, options?: CallOptions): Promise<void> =>
+    http.call('POST /api/v1/auth/email/confirm', { body: { token } }, options),
 
   /**
    * Deletes the account with all it owns.
@@ -97,20 +73,11 @@ export class Account {
    * @throws LatchkeyError `two_factor_required` if a `code` is needed, `bad_request` if the
    *   password or the code is wrong
    */
-  async delete(proof: OwnerProof, options?: CallOptions): Promise<void> {
-    await this.#http.call('DELETE /api/v1/auth/account', { body: proof }, options);
-  }
-}
+  delete: (proof: OwnerProof, options?: CallOptions): Promise<void> =>
+    http.call('DELETE /api/v1/auth/account', { body: proof }, options),
+});
 
 /** Limits and usage of an account. */
-export class Limits {
-  readonly #http: Http;
-
-  constructor(http: Http) {
-    this.#http = http;
-  }
-
-  get(options?: CallOptions): Promise<AccountLimits> {
-    return this.#http.call('GET /api/v1/panel/get-account-limits', {}, options);
-  }
-}
+export const createLimits = (http: Http) => ({
+  get: (options?: CallOptions): Promise<AccountLimits> => http.call('GET /api/v1/panel/get-account-limits', {}, options),
+});

@@ -12,68 +12,48 @@ export interface ApiKeyPageOptions extends CallOptions {
 }
 
 /** Management API keys. Needs a session. */
-export class ApiKeys {
-  readonly #http: Http;
-
-  constructor(http: Http) {
-    this.#http = http;
-  }
-
-  list(options?: CallOptions): Promise<ApiKey[]> {
-    return this.#http.call('GET /api/v1/panel/api-keys', {}, options);
-  }
+export const createApiKeys = (http: Http) => ({
+  list: (options?: CallOptions): Promise<ApiKey[]> => http.call('GET /api/v1/panel/api-keys', {}, options),
 
   /** A key with its entity tag, for a change that expects it. */
   async read(id: string, options?: CallOptions): Promise<{ readonly apiKey: ApiKey; readonly etag: string | undefined }> {
-    const { envelope, etag } = await this.#http.send('GET /api/v1/panel/api-keys/{id}', { path: { id } }, options);
+    const { envelope, etag } = await http.send('GET /api/v1/panel/api-keys/{id}', { path: { id } }, options);
     return { apiKey: envelope.data, etag };
-  }
+  },
 
   /** A page of keys, searched by name and sorted. */
   async page({ page = 1, search, sort, ...options }: ApiKeyPageOptions = {}): Promise<ApiKeyPage> {
-    const { envelope } = await this.#http.send(
-      'GET /api/v1/panel/list-api-keys',
-      { query: { page, ...(search !== undefined && { search }), ...(sort !== undefined && { sort }) } },
-      options,
-    );
+    const { envelope } = await http.send('GET /api/v1/panel/list-api-keys', { query: { page, search, sort } }, options);
     return { apiKeys: envelope.data, totalPages: envelope.totalPages };
-  }
+  },
 
   /** Requests of a key on each day (UTC), oldest first. */
-  requests(id: string, { days, ...options }: DaysOptions = {}): Promise<DailyRequests[]> {
-    const input = { path: { id }, query: days === undefined ? {} : { days } };
-    return this.#http.call('GET /api/v1/panel/api-keys/{id}/requests', input, options);
-  }
+  requests: (id: string, { days, ...options }: DaysOptions = {}): Promise<DailyRequests[]> =>
+    http.call('GET /api/v1/panel/api-keys/{id}/requests', { path: { id }, query: { days } }, options),
 
   /** Creates a key. Its `plaintextKey` is shown this once. */
-  create(key: NewApiKey, options?: CallOptions): Promise<CreatedApiKey> {
-    return this.#http.call('POST /api/v1/panel/api-keys', { body: key }, options);
-  }
+  create: (key: NewApiKey, options?: CallOptions): Promise<CreatedApiKey> =>
+    http.call('POST /api/v1/panel/api-keys', { body: key }, options),
 
   /**
    * Changes the given properties.
    *
    * @throws LatchkeyError such as `changed_meanwhile`
    */
-  update(id: string, changes: ApiKeyChanges, options?: ChangeOptions): Promise<ApiKey> {
-    const input = { path: { id }, body: changes };
-    return this.#http.call('PATCH /api/v1/panel/api-keys/{id}', input, options);
-  }
+  update: (id: string, changes: ApiKeyChanges, options?: ChangeOptions): Promise<ApiKey> =>
+    http.call('PATCH /api/v1/panel/api-keys/{id}', { path: { id }, body: changes }, options),
 
   /**
    * Creates a key with the same rights, whose `plaintextKey` is shown once. The old key expires
    * after `overlapSeconds`, immediately unless given.
    */
-  rotate(
+  rotate: (
     id: string,
     { overlapSeconds, ...options }: CallOptions & { readonly overlapSeconds?: number } = {},
-  ): Promise<CreatedApiKey> {
-    const body = overlapSeconds === undefined ? {} : { overlapSeconds };
-    return this.#http.call('POST /api/v1/panel/api-keys/{id}/rotate', { path: { id }, body }, options);
-  }
+  ): Promise<CreatedApiKey> =>
+    http.call('POST /api/v1/panel/api-keys/{id}/rotate', { path: { id }, body: { overlapSeconds } }, options),
 
   /** Revokes a key, which is rejected from the next request on. */
-  revoke(id: string, options?: CallOptions): Promise<ApiKey> {
-    return this.#http.call('POST /api/v1/panel/api-keys/{id}/revoke', { path: { id } }, options);
-  }
-}
+  revoke: (id: string, options?: CallOptions): Promise<ApiKey> =>
+    http.call('POST /api/v1/panel/api-keys/{id}/revoke', { path: { id } }, options),
+});

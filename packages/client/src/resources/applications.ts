@@ -24,43 +24,30 @@ export interface PullEventsOptions extends CallOptions {
 
 const APPLICATION_ID = /[?&]applicationId=([^&]+)/;
 
-export class Applications {
-  readonly #http: Http;
-
-  constructor(http: Http) {
-    this.#http = http;
-  }
-
+export const createApplications = (http: Http) => ({
   /**
    * All applications of the account, oldest first; with a restricted key, those that it may use.
    */
-  list(options?: CallOptions): Promise<Application[]> {
-    return this.#http.call('GET /api/v1/panel/get-applications', {}, options);
-  }
+  list: (options?: CallOptions): Promise<Application[]> => http.call('GET /api/v1/panel/get-applications', {}, options),
 
   /** A page of applications with status, version, files and storage, without keys. */
   async page({ page = 1, search, sort, ...options }: ListPageOptions = {}): Promise<ApplicationPage> {
-    const { envelope } = await this.#http.send(
-      'GET /api/v1/panel/list-applications',
-      { query: { page, ...(search !== undefined && { search }), ...(sort !== undefined && { sort }) } },
-      options,
-    );
+    const { envelope } = await http.send('GET /api/v1/panel/list-applications', { query: { page, search, sort } }, options);
     return { applications: envelope.data, totalPages: envelope.totalPages };
-  }
+  },
 
   /** Creates an application, which is online and has version `1.0` and both runtime keys. */
   async create(application: { readonly name: string }, options?: CallOptions): Promise<{ readonly id: string }> {
-    const { location } = await this.#http.send('POST /api/v1/panel/create-application', { body: application }, options);
+    const { location } = await http.send('POST /api/v1/panel/create-application', { body: application }, options);
     const [, id] = APPLICATION_ID.exec(location ?? '') ?? [];
     if (id !== undefined) return { id };
     const message = 'The response does not name the new application. Does a proxy remove the header Location?';
     throw new LatchkeyError(message, { code: 'unexpected_response', status: 200 });
-  }
+  },
 
   /** Status, version and license requirements. */
-  settings(applicationId: string, options?: CallOptions): Promise<ApplicationSettings> {
-    return this.#http.call('GET /api/v1/panel/get-application-settings', { query: { applicationId } }, options);
-  }
+  settings: (applicationId: string, options?: CallOptions): Promise<ApplicationSettings> =>
+    http.call('GET /api/v1/panel/get-application-settings', { query: { applicationId } }, options),
 
   /** The settings with their entity tag, for a change that expects them. */
   async readSettings(
@@ -68,9 +55,9 @@ export class Applications {
     options?: CallOptions,
   ): Promise<{ readonly settings: ApplicationSettings; readonly etag: string | undefined }> {
     const target = 'GET /api/v1/panel/get-application-settings';
-    const { envelope, etag } = await this.#http.send(target, { query: { applicationId } }, options);
+    const { envelope, etag } = await http.send(target, { query: { applicationId } }, options);
     return { settings: envelope.data, etag };
-  }
+  },
 
   /**
    * Sets the given settings, one request each and in that order: if one fails, those before it are
@@ -85,66 +72,56 @@ export class Applications {
       if (value === undefined) continue;
       const input = { query: { applicationId }, body: { field, value } as SettingChange };
       const key = options.idempotencyKey;
-      const own = { ...options, ifMatch: expected, ...(key !== undefined && { idempotencyKey: `${key} ${field}` }) };
-      await this.#http.call('PATCH /api/v1/panel/update-application-settings', input, own);
+      const own = { ...options, ifMatch: expected, idempotencyKey: key && `${key} ${field}` };
+      await http.call('PATCH /api/v1/panel/update-application-settings', input, own);
       expected = undefined;
     }
-  }
+  },
 
   /** Sets the status to `paused`. */
   pause(applicationId: string, options?: ChangeOptions): Promise<void> {
     return this.update(applicationId, { status: 'paused' }, options);
-  }
+  },
 
   /** Sets the status to `online`. */
   resume(applicationId: string, options?: ChangeOptions): Promise<void> {
     return this.update(applicationId, { status: 'online' }, options);
-  }
+  },
 
   /**
    * The stored live events after a position, oldest first, up to 100; without one, from the oldest.
    * Pass `next` on as `after`.
    */
   async pullEvents(applicationId: string, { after, waitSeconds, ...options }: PullEventsOptions = {}): Promise<EventPage> {
-    const query = { applicationId, ...(after !== undefined && { after }), ...(waitSeconds !== undefined && { waitSeconds }) };
-    const page: unknown = await this.#http.call('GET /api/v1/panel/events', { query }, options);
+    const query = { applicationId, after, waitSeconds };
+    const page: unknown = await http.call('GET /api/v1/panel/events', { query }, options);
     // The document describes the types of live events elsewhere.
     return page as EventPage;
-  }
+  },
 
   /** Events, downloads, uploads and the most live clients of each day (UTC), oldest first. */
-  usage(applicationId: string, { days, ...options }: DaysOptions = {}): Promise<DailyUsage[]> {
-    const query = { applicationId, ...(days !== undefined && { days }) };
-    return this.#http.call('GET /api/v1/panel/get-usage', { query }, options);
-  }
+  usage: (applicationId: string, { days, ...options }: DaysOptions = {}): Promise<DailyUsage[]> =>
+    http.call('GET /api/v1/panel/get-usage', { query: { applicationId, days } }, options),
 
   /** Live clients of a few seconds ago; null while their number is not known. */
   async liveClients(applicationId: string, options?: CallOptions): Promise<number | null> {
-    return (await this.#http.call('GET /api/v1/panel/get-live-clients', { query: { applicationId } }, options)).clients;
-  }
+    return (await http.call('GET /api/v1/panel/get-live-clients', { query: { applicationId } }, options)).clients;
+  },
 
   /**
    * Deletes an application with its files and keys. Live clients are notified and disconnected.
    *
    * @param options `code` of the second factor: with a session of an account that has one
    */
-  async delete(applicationId: string, { code = '', ...options }: CallOptions & { readonly code?: string } = {}): Promise<void> {
-    await this.#http.call('DELETE /api/v1/panel/delete-application', { body: { applicationId, code } }, options);
-  }
-}
+  delete: (applicationId: string, { code = '', ...options }: CallOptions & { readonly code?: string } = {}): Promise<void> =>
+    http.call('DELETE /api/v1/panel/delete-application', { body: { applicationId, code } }, options),
+});
 
 /** License levels of applications. */
-export class Levels {
-  readonly #http: Http;
-
-  constructor(http: Http) {
-    this.#http = http;
-  }
-
+export const createLevels = (http: Http) => ({
   /** The names of the levels, in their order. */
-  get(applicationId: string, options?: CallOptions): Promise<string[]> {
-    return this.#http.call('GET /api/v1/panel/get-application-license-levels', { query: { applicationId } }, options);
-  }
+  get: (applicationId: string, options?: CallOptions): Promise<string[]> =>
+    http.call('GET /api/v1/panel/get-application-license-levels', { query: { applicationId } }, options),
 
   /** The levels with their entity tag, for a change that expects them. */
   async read(
@@ -152,9 +129,9 @@ export class Levels {
     options?: CallOptions,
   ): Promise<{ readonly levels: string[]; readonly etag: string | undefined }> {
     const target = 'GET /api/v1/panel/get-application-license-levels';
-    const { envelope, etag } = await this.#http.send(target, { query: { applicationId } }, options);
+    const { envelope, etag } = await http.send(target, { query: { applicationId } }, options);
     return { levels: envelope.data, etag };
-  }
+  },
 
   /**
    * Replaces all levels: one or more names.
@@ -163,10 +140,9 @@ export class Levels {
    */
   async set(applicationId: string, levels: readonly string[], options?: ChangeOptions): Promise<void> {
     const input = { query: { applicationId }, body: { levels: [...levels] } };
-    const target = 'POST /api/v1/panel/create-application-license-levels';
-    await this.#http.call(target, input, options);
-  }
-}
+    await http.call('POST /api/v1/panel/create-application-license-levels', input, options);
+  },
+});
 
 export interface RotateRuntimeKeyOptions extends CallOptions {
   /** Seconds for which the old key is accepted too, 0 to 604,800; 0 by default. */
@@ -176,13 +152,7 @@ export interface RotateRuntimeKeyOptions extends CallOptions {
 }
 
 /** Runtime keys of applications. `applications.list` has them. */
-export class RuntimeKeys {
-  readonly #http: Http;
-
-  constructor(http: Http) {
-    this.#http = http;
-  }
-
+export const createRuntimeKeys = (http: Http) => ({
   /**
    * Replaces a runtime key: the old one is rejected from then on, or after an overlap. Two an hour
    * for each application. Throws `overlap_active` during an overlap, unless it has `endPrevious`.
@@ -192,17 +162,13 @@ export class RuntimeKeys {
     key: 'socket' | 'http',
     { overlapSeconds, endPrevious, ...options }: RotateRuntimeKeyOptions = {},
   ): Promise<void> {
-    const overlap = {
-      ...(overlapSeconds !== undefined && { overlapSeconds }),
-      ...(endPrevious !== undefined && { endPrevious }),
-    };
-    const input = { query: { applicationId }, body: { type: `${key}Key` as const, ...overlap } };
-    await this.#http.call('PATCH /api/v1/panel/update-api-keys', input, options);
-  }
+    const input = { query: { applicationId }, body: { type: `${key}Key` as const, overlapSeconds, endPrevious } };
+    await http.call('PATCH /api/v1/panel/update-api-keys', input, options);
+  },
 
   /** Ends the overlap of a rotation: the old key is rejected from then on. */
   async endOverlap(applicationId: string, key: 'socket' | 'http', options?: CallOptions): Promise<void> {
     const input = { query: { applicationId }, body: { type: `${key}Key` as const } };
-    await this.#http.call('POST /api/v1/panel/end-key-overlap', input, options);
-  }
-}
+    await http.call('POST /api/v1/panel/end-key-overlap', input, options);
+  },
+});

@@ -9,17 +9,10 @@ const PAGE_SIZE_MAX = 100;
 export type AuditQuery = QueryOf<'GET /api/v1/panel/audit-log'>;
 
 /** The audit log of the account. Needs a session. */
-export class AuditLog {
-  readonly #http: Http;
-
-  constructor(http: Http) {
-    this.#http = http;
-  }
-
+export const createAuditLog = (http: Http) => ({
   /** A page of entries, newest first. Its `nextCursor` selects the next one; null on the last. */
-  list({ signal, ...query }: AuditQuery & CallOptions = {}): Promise<AuditPage> {
-    return this.#http.call('GET /api/v1/panel/audit-log', { query }, { signal });
-  }
+  list: ({ signal, ...query }: AuditQuery & CallOptions = {}): Promise<AuditPage> =>
+    http.call('GET /api/v1/panel/audit-log', { query }, { signal }),
 
   /** All entries, newest first. Reads the pages as they are needed. */
   async *iterate(options: Omit<AuditQuery, 'limit' | 'cursor'> & CallOptions = {}): AsyncGenerator<AuditEntry, void> {
@@ -29,5 +22,5 @@ export class AuditLog {
       yield* page.entries;
       cursor = page.nextCursor;
     } while (cursor !== null);
-  }
-}
+  },
+});

@@ -4,18 +4,11 @@ import type { CallOptions } from '../options.ts';
 import { addDigest, BYTES } from '../upload/upload.ts';
 
 /** The avatar of the account. Needs a session. */
-export class Avatar {
-  readonly #http: Http;
-
-  constructor(http: Http) {
-    this.#http = http;
-  }
-
+export const createAvatar = (http: Http) => ({
   /**
    * Replaces the avatar by a PNG, JPEG or WebP image. Resolves with the path of the new one.
    */
   async upload(image: Blob | Uint8Array, { signal, idempotencyKey }: CallOptions = {}): Promise<{ readonly avatarUrl: string }> {
-    const http = this.#http;
     const request = http.toRequest('POST /api/v1/panel/upload-avatar', {});
     request.headers['content-type'] = BYTES;
     const body = image as Blob | Uint8Array<ArrayBuffer>;
@@ -27,7 +20,7 @@ export class Avatar {
     const idempotent = sha256 !== undefined;
     const { envelope } = await http.repeat(request, { signal, idempotent }, () => http.attempt(request, { body }, signal));
     return envelope.data as { readonly avatarUrl: string };
-  }
+  },
 
   /**
    * The image, as WebP.
@@ -35,7 +28,6 @@ export class Avatar {
    * @param options `v` of `avatarUrl`, to get no other avatar than that
    */
   get({ v, signal }: CallOptions & { readonly v?: string } = {}): Promise<Blob> {
-    const http = this.#http;
     const { baseUrl, timeoutMs } = http.options;
     const request = http.toRequest('GET /api/v1/panel/avatar', { query: { v } });
     return http.repeat(request, { signal, idempotent: true }, async () => {
@@ -47,10 +39,9 @@ export class Avatar {
         throw toConnectionError(err, baseUrl, signal);
       }
     });
-  }
+  },
 
   /** Removes the avatar, if there is one. */
-  async remove(options?: CallOptions): Promise<void> {
-    await this.#http.call('DELETE /api/v1/panel/avatar', {}, { ...options, idempotent: true });
-  }
-}
+  remove: (options?: CallOptions): Promise<void> =>
+    http.call('DELETE /api/v1/panel/avatar', {}, { ...options, idempotent: true }),
+});

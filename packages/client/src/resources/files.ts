@@ -13,22 +13,14 @@ export interface ListFilesOptions extends CallOptions {
 }
 
 /** Private files of applications. */
-export class Files<Source> {
-  readonly #http: Http;
-  readonly #prepare: Prepare<Source>;
-
-  constructor(http: Http, prepare: Prepare<Source>) {
-    this.#http = http;
-    this.#prepare = prepare;
-  }
-
+export const createFiles = <Source>(http: Http, prepare: Prepare<Source>) => ({
   /** A page of the files of an application, newest first. */
   async list(applicationId: string, { page = 1, search = '', ...options }: ListFilesOptions = {}): Promise<FilePage> {
-    const filter = search === '' ? {} : { searchParams: JSON.stringify({ searchString: search, categories: ['Name'] }) };
-    const input = { query: { applicationId, currentPage: page, ...filter } };
-    const { envelope } = await this.#http.send('GET /api/v1/panel/get-files-table', input, options);
+    const searchParams = search === '' ? undefined : JSON.stringify({ searchString: search, categories: ['Name'] });
+    const input = { query: { applicationId, currentPage: page, searchParams } };
+    const { envelope } = await http.send('GET /api/v1/panel/get-files-table', input, options);
     return { files: envelope.data, totalPages: envelope.totalPages };
-  }
+  },
 
   /** All files of an application, newest first. Reads the pages as they are needed. */
   async *iterate(applicationId: string, options: Omit<ListFilesOptions, 'page'> = {}): AsyncGenerator<StoredFile, void> {
@@ -37,24 +29,23 @@ export class Files<Source> {
       yield* found.files;
       totalPages = found.totalPages;
     }
-  }
+  },
 
   /** The number of files of an application, and the time of its last upload. */
-  metadata(applicationId: string, options?: CallOptions): Promise<FilesMetadata> {
-    return this.#http.call('GET /api/v1/panel/get-files-metadata', { query: { applicationId } }, options);
-  }
+  metadata: (applicationId: string, options?: CallOptions): Promise<FilesMetadata> =>
+    http.call('GET /api/v1/panel/get-files-metadata', { query: { applicationId } }, options),
 
   /** True if no file of the application has this name. */
   async isNameFree(applicationId: string, name: string, options?: CallOptions): Promise<boolean> {
     try {
       const input = { query: { applicationId }, body: { fileName: name } };
-      await this.#http.call('POST /api/v1/panel/check-file-name', input, options);
+      await http.call('POST /api/v1/panel/check-file-name', input, options);
       return true;
     } catch (err) {
       if (err instanceof LatchkeyError && err.code === 'file_name_taken') return false;
       throw err;
     }
-  }
+  },
 
   /**
    * Uploads a file, and checks that the service stored these bytes. Sources other than streams are
@@ -65,8 +56,8 @@ export class Files<Source> {
    *   large: before it is hashed, if the key may read limits
    */
   upload(applicationId: string, source: Source, options: UploadOptions = {}): Promise<UploadedFile> {
-    return uploadFile(this.#http, this.#prepare, { applicationId, source, options });
-  }
+    return uploadFile(http, prepare, { applicationId, source, options });
+  },
 
   /**
    * A URL that serves the bytes of a file to anyone, for 300 seconds unless `lifetimeSeconds` is
@@ -77,9 +68,9 @@ export class Files<Source> {
     fileId: string,
     { lifetimeSeconds, ...options }: CallOptions & { readonly lifetimeSeconds?: number | undefined } = {},
   ): Promise<DownloadUrl> {
-    const body = { fileId, ...(lifetimeSeconds !== undefined && { lifetimeSeconds }) };
-    return this.#http.call('POST /api/v1/panel/create-download-url', { query: { applicationId }, body }, options);
-  }
+    const input = { query: { applicationId }, body: { fileId, lifetimeSeconds } };
+    return http.call('POST /api/v1/panel/create-download-url', input, options);
+  },
 
   /**
    * Opens a file, by a URL that it creates. The body of the response has the bytes.
@@ -88,18 +79,18 @@ export class Files<Source> {
    */
   async download(applicationId: string, fileId: string, options: CallOptions = {}): Promise<Response> {
     const { url } = await this.createDownloadUrl(applicationId, fileId, options);
-    return this.#http.open(url, options.signal);
-  }
+    return http.open(url, options.signal);
+  },
 
   /** Gives a file another name. */
   async rename(applicationId: string, fileId: string, name: string, options?: CallOptions): Promise<void> {
     const body = { action: 'change_file_name' as const, fileId, fileName: name };
-    await this.#http.call('POST /api/v1/panel/file-action', { query: { applicationId }, body }, options);
-  }
+    await http.call('POST /api/v1/panel/file-action', { query: { applicationId }, body }, options);
+  },
 
   /** Deletes a file. */
   async delete(applicationId: string, fileId: string, options?: CallOptions): Promise<void> {
     const body = { action: 'delete_file' as const, fileId };
-    await this.#http.call('POST /api/v1/panel/file-action', { query: { applicationId }, body }, options);
-  }
-}
+    await http.call('POST /api/v1/panel/file-action', { query: { applicationId }, body }, options);
+  },
+});

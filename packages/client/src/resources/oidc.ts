@@ -4,35 +4,26 @@ import type { CallOptions } from '../options.ts';
 import type { OidcLink, Session } from '../types.ts';
 
 /** Sign-in by OpenID Connect, in browsers. */
-export class Oidc {
-  readonly #http: Http;
-
-  constructor(http: Http) {
-    this.#http = http;
-  }
-
+export const createOidc = (http: Http) => ({
   /** The URL that the browser goes to, to sign in. */
   signInUrl(issuer: string): string {
-    return this.#http.toRequest('GET /api/v1/auth/oidc/start', { query: { issuer } }).url;
-  }
+    return http.toRequest('GET /api/v1/auth/oidc/start', { query: { issuer } }).url;
+  },
 
   /** Ends a sign-in that needs the code of a second factor. */
-  complete(code: string, options?: CallOptions): Promise<Session> {
-    return this.#http.call('POST /api/v1/auth/oidc/complete', { body: { code } }, options);
-  }
+  complete: (code: string, options?: CallOptions): Promise<Session> =>
+    http.call('POST /api/v1/auth/oidc/complete', { body: { code } }, options),
 
   /** Begins to link the account to an issuer. Resolves with the URL that the browser goes to. */
   async link(link: BodyOf<'POST /api/v1/auth/oidc/link'>, options?: CallOptions): Promise<string> {
-    return (await this.#http.call('POST /api/v1/auth/oidc/link', { body: link }, options)).url;
-  }
+    return (await http.call('POST /api/v1/auth/oidc/link', { body: link }, options)).url;
+  },
 
   /** The issuers that the account is linked to. */
-  links(options?: CallOptions): Promise<OidcLink[]> {
-    return this.#http.call('GET /api/v1/auth/oidc/links', {}, options);
-  }
+  links: (options?: CallOptions): Promise<OidcLink[]> => http.call('GET /api/v1/auth/oidc/links', {}, options),
 
   /** Removes links to an issuer. Resolves with their number. */
   async unlink(link: BodyOf<'POST /api/v1/auth/oidc/unlink'>, options?: CallOptions): Promise<number> {
-    return (await this.#http.call('POST /api/v1/auth/oidc/unlink', { body: link }, options)).removed;
-  }
-}
+    return (await http.call('POST /api/v1/auth/oidc/unlink', { body: link }, options)).removed;
+  },
+});

@@ -12,26 +12,16 @@ export interface ExchangeOptions {
 }
 
 /** Issuers whose tokens are exchanged for keys. Needs a session, except for the exchange. */
-export class TrustedIssuers {
-  readonly #http: Http;
-
-  constructor(http: Http) {
-    this.#http = http;
-  }
-
-  list(options?: CallOptions): Promise<TrustedIssuer[]> {
-    return this.#http.call('GET /api/v1/panel/trusted-issuers', {}, options);
-  }
+export const createTrustedIssuers = (http: Http) => ({
+  list: (options?: CallOptions): Promise<TrustedIssuer[]> => http.call('GET /api/v1/panel/trusted-issuers', {}, options),
 
   /** @throws LatchkeyError `two_factor_required` if a `code` is needed */
-  create(trustedIssuer: NewTrustedIssuer, options?: CallOptions): Promise<TrustedIssuer> {
-    return this.#http.call('POST /api/v1/panel/trusted-issuers', { body: trustedIssuer }, options);
-  }
+  create: (trustedIssuer: NewTrustedIssuer, options?: CallOptions): Promise<TrustedIssuer> =>
+    http.call('POST /api/v1/panel/trusted-issuers', { body: trustedIssuer }, options),
 
   /** Removes a trusted issuer. Its keys are rejected from the next request on. */
-  async remove(id: string, options?: CallOptions): Promise<void> {
-    await this.#http.call('DELETE /api/v1/panel/trusted-issuers/{id}', { path: { id } }, options);
-  }
+  remove: (id: string, options?: CallOptions): Promise<void> =>
+    http.call('DELETE /api/v1/panel/trusted-issuers/{id}', { path: { id } }, options),
 
   /**
    * Exchanges a JWT of a trusted issuer for a management key, once. It needs neither a key nor a
@@ -48,9 +38,9 @@ export class TrustedIssuers {
       ...(audience !== undefined && { audience }),
       ...(scopes && { scope: scopes.join(' ') }),
     };
-    const request = this.#http.toRequest('POST /api/v1/auth/token', {});
+    const request = http.toRequest('POST /api/v1/auth/token', {});
     request.headers['content-type'] = 'application/x-www-form-urlencoded';
     const init = { body: new URLSearchParams(form).toString() };
-    return this.#http.repeat(request, { signal }, () => this.#http.attempt(request, init, signal, readToken));
-  }
-}
+    return http.repeat(request, { signal }, () => http.attempt(request, init, signal, readToken));
+  },
+});

@@ -67,7 +67,7 @@ const RECIPES: Readonly<Record<string, ReadonlyArray<readonly [path: string, bef
     [
       'packages/client/src/resources/applications.ts',
       '  /** Status, version and',
-      "  countLevels(applicationId: string): Promise<number> {\n    return this.#http.call('GET /api/v1/panel/count-levels', { query: { applicationId } });\n  }\n\n",
+      "  countLevels: (applicationId: string): Promise<number> => http.call('GET /api/v1/panel/count-levels', { query: { applicationId } }),\n\n",
     ],
   ],
 };
