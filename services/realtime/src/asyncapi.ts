@@ -4,67 +4,14 @@ import { VERSION } from '@latchkey/contract/lengths';
 import { ApplicationEventSchema, live, type TextRule, text } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { CONNECTION_READY, KEY_EXPIRING } from './frame/frame.ts';
 
-const RECONNECT = 'Reconnect after a random delay, with `Last-Event-ID`.';
-const RETRY = 'Wait for `Retry-After` seconds and a random delay, then try again.';
-
-/** Each close code: its meaning, and what the client should do. */
-const CLOSE_CODES: ReadonlyArray<readonly [code: number, meaning: string, clientShould: string]> = [
-  [1001, 'The node is stopping, or cannot continue this connection.', RECONNECT],
-  [1002, 'The client broke the WebSocket protocol.', `Correct the client or the proxy. ${RECONNECT}`],
-  [1003, 'The client sent a binary frame.', `Send nothing. ${RECONNECT}`],
-  [1007, 'The client sent text that is not UTF-8.', `Send nothing. ${RECONNECT}`],
-  [1008, 'The client sent a message in more than 100 frames.', `Send nothing. ${RECONNECT}`],
-  [1009, 'The client sent a frame or message over 4096 bytes.', `Send nothing. ${RECONNECT}`],
-  [4102, 'The application was deleted. Its event came before.', 'Stop: the key is no longer valid.'],
-  [4103, 'The socket key was rotated, and this connection used the old one.', 'Connect with the new key.'],
-  [4201, 'The client sent more than 100 frames in 10 s, pings and pongs included.', `Send nothing. ${RECONNECT}`],
-  [4202, 'The client did not read for 10 s while more than 256 KiB waited for it.', `Read faster. ${RECONNECT}`],
-];
-
-/** Each rejection before the upgrade, likewise. */
-const REJECTIONS: ReadonlyArray<readonly [status: number, code: string, meaning: string, clientShould: string]> = [
-  [
-    400,
-    'bad_request',
-    'The WebSocket handshake is invalid (RFC 6455), or `cloudevents.json` is not among the offered sub-protocols.',
-    'Correct the request.',
-  ],
-  [
-    401,
-    'api_key_invalid',
-    'No socket key, more than one, an unknown or rotated key, or the application was deleted.',
-    'Get the current key.',
-  ],
-  [404, 'not_found', 'Unknown path.', `Correct the URL: it ends in \`${REALTIME_PATH}\`.`],
-  [405, 'bad_request', 'The method is not `GET`.', 'Correct the request.'],
-  [426, 'bad_request', 'No upgrade was requested. A proxy may have removed it.', 'Use a WebSocket.'],
-  [
-    429,
-    'rate_limit_reached',
-    'Too many connections of the application or the address, or too many rejected requests of the address.',
-    RETRY,
-  ],
-  [503, 'INTERNAL_ERROR', 'The node is full or stopping, or cannot verify the key now.', RETRY],
-];
-
 const DESCRIPTION = [
   `\`GET ${REALTIME_PATH}\`, upgraded to a WebSocket.`,
   '**Order.** `ready` comes first. Events follow in order of `sequence`, which grows by one per application, each at least once: drop events whose `sequence` is not greater than the last one you processed.',
   '**Resuming.** Connect with `Last-Event-ID: <epoch>:<sequence>`, or `?lastEventId=<sequence>&epoch=<epoch>`, to receive what you missed, of the last 24 hours and 1,000 events. `ready` has `resumed: true` if all later events follow. Otherwise, and for another epoch and an invalid, duplicate or future sequence, it has `resumed: false`, and its snapshot replaces all events up to `lastSequence`.',
   '**What clients send.** Only the pongs that WebSocket libraries send. Text is ignored. A frame or message over 4096 bytes, a binary one, and more than 100 frames in 10 s, pings and pongs included, close the connection.',
   '**Heartbeat.** The service pings every 30 s, and drops a client that misses two pings.',
-  '**Close codes**',
-  toTable('| code | meaning | the client should |\n| --- | --- | --- |', CLOSE_CODES),
-  '**Rejections** before the upgrade, with the error envelope `{success: false, code, message, details?}`',
-  toTable(
-    '| status | code | meaning | the client should |\n| --- | --- | --- | --- |',
-    REJECTIONS.map(([status, code, ...rest]) => [status, `\`${code}\``, ...rest]),
-  ),
+  'Close codes, and errors before the upgrade: `docs/events.md`.',
 ].join('\n\n');
-
-function toTable(head: string, rows: ReadonlyArray<ReadonlyArray<number | string>>): string {
-  return [head, ...rows.map((cells) => `| ${cells.join(' | ')} |`)].join('\n');
-}
 
 const ATTRIBUTES = {
   specversion: { type: 'string', const: '1.0' },
@@ -257,8 +204,6 @@ export const asyncApiDocument = {
           bindingVersion: '0.1.0',
         },
       },
-      'x-close-codes': CLOSE_CODES.map(([code, meaning, clientShould]) => ({ code, meaning, clientShould })),
-      'x-rejections': REJECTIONS.map(([status, code, meaning, clientShould]) => ({ status, code, meaning, clientShould })),
     },
   },
   operations: {
