@@ -4,9 +4,8 @@ import { REALTIME_PATH } from '@latchkey/contract/cloud-event';
 import { commonErrors, type DomainError } from '@latchkey/kit/errors/errors';
 import { type ConnectionLimits, limitConnections } from '@latchkey/kit/http/concurrency-limit';
 import { LingeringResponse } from '@latchkey/kit/http/lingering-close';
-import { coverNodeDefaults, onClientError } from '@latchkey/kit/http/raw-error';
-import { findHeadProblem, requestIdOf } from '@latchkey/kit/http/request';
-import { errorEnvelope, STANDARD_HEADERS } from '@latchkey/kit/http/response';
+import { answerLast, coverNodeDefaults, onClientError } from '@latchkey/kit/http/raw-error';
+import { findHeadProblem } from '@latchkey/kit/http/request';
 import type { Logger } from '@latchkey/kit/log/logger';
 import { WebSocketServer } from 'ws';
 import { asyncApiDocument } from './asyncapi.ts';
@@ -79,32 +78,10 @@ function respond(req: IncomingMessage, res: ServerResponse): void {
   const path = pathOf(req);
   const isRead = req.method === 'GET' || req.method === 'HEAD';
   const problem = findHeadProblem(req);
-  if (problem) reject(req, res, commonErrors.request_malformed().withDetails(problem));
-  else if (path !== REALTIME_PATH && path !== ASYNCAPI_PATH) reject(req, res, errors.route_not_found());
-  else if (!isRead) reject(req, res, errors.method_not_allowed(), { allow: 'GET' });
-  else if (path === ASYNCAPI_PATH) send(req, res, 200, asyncApiFor(req));
-  else reject(req, res, errors.upgrade_required(), { upgrade: 'websocket' }, UPGRADE_REQUIRED);
-}
-
-function reject(req: IncomingMessage, res: ServerResponse, err: DomainError, headers = {}, status = err.httpStatus): void {
-  send(req, res, status, errorEnvelope(err, requestIdOf(req)), headers);
-}
-
-function send(
-  req: IncomingMessage,
-  res: ServerResponse,
-  status: number,
-  body: object,
-  headers: Record<string, string> = {},
-): void {
-  const text = JSON.stringify(body);
-  res.writeHead(status, {
-    'content-type': 'application/json; charset=utf-8',
-    'content-length': Buffer.byteLength(text),
-    'x-request-id': requestIdOf(req),
-    ...STANDARD_HEADERS,
-    ...headers,
-    connection: 'close',
-  });
-  res.end(text);
+  const reject = (err: DomainError, headers = {}, status = err.httpStatus) => answerLast(req, res, err, status, headers);
+  if (problem) reject(commonErrors.request_malformed().withDetails(problem));
+  else if (path !== REALTIME_PATH && path !== ASYNCAPI_PATH) reject(errors.route_not_found());
+  else if (!isRead) reject(errors.method_not_allowed(), { allow: 'GET' });
+  else if (path === ASYNCAPI_PATH) answerLast(req, res, asyncApiFor(req), 200);
+  else reject(errors.upgrade_required(), { upgrade: 'websocket' }, UPGRADE_REQUIRED);
 }

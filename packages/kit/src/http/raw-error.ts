@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { commonErrors, type DomainError } from '../errors/errors.ts';
+import { commonErrors, DomainError } from '../errors/errors.ts';
 import type { Logger } from '../log/logger.ts';
 import { isReceiving, pendingAnswer } from './connections.ts';
 import { isLingering, lingeringClose } from './lingering-close.ts';
@@ -52,7 +52,7 @@ function writeEnvelope(socket: Duplex, err: DomainError, answer: RawAnswer): voi
     return;
   }
   const status = answer.status ?? err.httpStatus;
-  const { headers, body } = createEnvelope(err, answer);
+  const { headers, body } = createAnswer(err, answer);
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   const bytes = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, ...lines, '', body].join('\r\n');
   // A handler that reads the body of a broken request sees the end of the connection.
@@ -60,8 +60,9 @@ function writeEnvelope(socket: Duplex, err: DomainError, answer: RawAnswer): voi
   else lingeringClose(socket as Socket, bytes);
 }
 
-function createEnvelope(err: DomainError, { requestId = randomUUID(), headers: others }: RawAnswer) {
-  const body = JSON.stringify(errorEnvelope(err, requestId));
+/** JSON, or the envelope of an error, as the last answer of a connection. */
+function createAnswer(content: object, { requestId = randomUUID(), headers: others }: RawAnswer) {
+  const body = JSON.stringify(content instanceof DomainError ? errorEnvelope(content, requestId) : content);
   const headers = {
     'content-type': 'application/json; charset=utf-8',
     'content-length': Buffer.byteLength(body),
@@ -71,6 +72,18 @@ function createEnvelope(err: DomainError, { requestId = randomUUID(), headers: o
     connection: 'close',
   };
   return { headers, body };
+}
+
+/** Answers a request with JSON, or with the envelope of an error, and ends its connection. */
+export function answerLast(
+  req: IncomingMessage,
+  res: ServerResponse,
+  content: object,
+  status: number,
+  others: Readonly<Record<string, string>> = {},
+): void {
+  const { headers, body } = createAnswer(content, { requestId: requestIdOf(req), headers: others });
+  res.writeHead(status, headers).end(body);
 }
 
 /** Answers a failure of the HTTP parser, as a listener for `clientError`. */
@@ -94,8 +107,7 @@ export function onClientError(
 export function coverNodeDefaults(server: Server, others: RawAnswer['headers'] = {}): void {
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
     const err = commonErrors.request_malformed().withDetails({ path: 'header.expect', message: 'must be 100-continue' });
-    const { headers, body } = createEnvelope(err, { requestId: requestIdOf(req), headers: others });
-    res.writeHead(417, headers).end(body);
+    answerLast(req, res, err, 417, others);
   });
   server.on('connect', (req: IncomingMessage, socket: Duplex) => {
     const answer = { status: 405, requestId: requestIdOf(req), headers: { ...others, allow: 'GET' } };
