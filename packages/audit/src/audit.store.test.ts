@@ -5,17 +5,15 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { SERVICE_ORIGIN } from './actor.ts';
 import { recordAuditUpTo } from './record.ts';
 import { deleteOldEntries, replaceSurplus, selectSurplus } from './retention.store.ts';
-import { startTestAuditLog, type TestAuditLog } from './testing/audit-table.ts';
+import { openTestAuditLog } from './testing/audit-table.ts';
 
 const ENTRIES = 50_000;
 
-let log: TestAuditLog;
-let pool: pg.Pool;
+const log = await openTestAuditLog();
+const pool = new pg.Pool({ connectionString: log.url, options: '-c search_path=shop' });
 /** An account with half of the entries: a tenth of one application, a hundredth of one action. */
 const [accountId, applicationId] = [randomUUID(), randomUUID()];
 beforeAll(async () => {
-  log = await startTestAuditLog();
-  pool = new pg.Pool({ connectionString: log.url, options: '-c search_path=shop' });
   await pool.query(
     `insert into audit_entry (id, account_id, at, action, actor, subject, subject_id, application_id, changes)
       select gen_random_uuid(), case when i % 2 = 0 then $1::uuid else md5((i % 199)::text)::uuid end, now() - i * interval '1 minute',
@@ -26,10 +24,7 @@ beforeAll(async () => {
   );
   await pool.query('vacuum analyze audit_entry');
 });
-afterAll(async () => {
-  await pool.end();
-  await log.stop();
-});
+afterAll(() => pool.end());
 
 const before = { before: { at: { seconds: BigInt(Math.floor(Date.now() / 1000) - 86_400), nanos: 0 }, id: randomUUID() } };
 const list = (request: object) => () => log.client.listAuditEntries({ accountId, limit: 100, ...request });

@@ -1,16 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { refusalOf } from '@latchkey/testkit/refusal';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { OPERATOR, SERVICE_ORIGIN } from './actor.ts';
 import { type AuditEvent, type Changes, recordAudit, recordAuditUpTo } from './record.ts';
-import { insertEntriesAt, startTestAuditLog, type TestAuditLog } from './testing/audit-table.ts';
+import { insertEntriesAt, openTestAuditLog } from './testing/audit-table.ts';
 
-let log: TestAuditLog;
-beforeAll(async () => {
-  log = await startTestAuditLog();
-});
-afterAll(() => log.stop());
+const log = await openTestAuditLog();
 
 const someEvent = (accountId: string = randomUUID(), changes: Changes = {}): AuditEvent => {
   return { accountId, action: 'thing.done', subject: { kind: 'account', id: accountId }, changes };

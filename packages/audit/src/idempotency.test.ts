@@ -6,19 +6,15 @@ import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { statementsOf } from '@latchkey/testkit/postgres/statements';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { SERVICE_ORIGIN } from './actor.ts';
 import { deleteExpiredResults } from './idempotency.store.ts';
 import { deriveResultKey, withIdempotency } from './idempotency.ts';
 import { recordAudit } from './record.ts';
-import { startTestAuditLog, type TestAuditLog } from './testing/audit-table.ts';
+import { openTestAuditLog } from './testing/audit-table.ts';
 import { runTransaction } from './transaction.ts';
 
-let log: TestAuditLog;
-beforeAll(async () => {
-  log = await startTestAuditLog();
-});
-afterAll(() => log.stop());
+const log = await openTestAuditLog();
 
 /** A service that creates applications, after `wait`, and counts them. */
 function open({ wait = async () => undefined as unknown, holdsSecret = false } = {}) {

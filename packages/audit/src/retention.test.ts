@@ -4,18 +4,14 @@ import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { eventually } from '@latchkey/testkit/eventually';
 import type pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { BATCH_MAX, createAuditSweeper } from './retention.ts';
-import { insertEntriesAt, startTestAuditLog, type TestAuditLog } from './testing/audit-table.ts';
+import { insertEntriesAt, openTestAuditLog } from './testing/audit-table.ts';
 
 const PER_DAY = 5;
 const DAY_MS = 86_400_000;
 
-let log: TestAuditLog;
-beforeAll(async () => {
-  log = await startTestAuditLog();
-});
-afterAll(() => log.stop());
+const log = await openTestAuditLog();
 
 const insert = (accountId: string, entries: Omit<Parameters<typeof insertEntriesAt>[1], 'accountId'> = {}) =>
   insertEntriesAt(log, { accountId, ...entries });

@@ -5,23 +5,19 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { startTcpProxy } from '@latchkey/testkit/network/tcp-proxy';
 import { sql } from 'kysely';
 import { Client } from 'pg';
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { SERVICE_ORIGIN } from './actor.ts';
 import { recordAudit } from './record.ts';
-import { startTestAuditLog, type TestAuditLog } from './testing/audit-table.ts';
+import { openTestAuditLog } from './testing/audit-table.ts';
 import { runTransaction } from './transaction.ts';
 
-let log: TestAuditLog;
-beforeAll(async () => {
-  log = await startTestAuditLog();
-  // Effect of a row while its transaction commits.
-  await log.pool.query(`
+const log = await openTestAuditLog();
+// Effect of a row while its transaction commits.
+await log.pool.query(`
     create table shop.thing (at_commit text);
     create function shop.commit_thing() returns trigger language plpgsql as $$ begin execute new.at_commit; return null; end $$;
     create constraint trigger commit_thing after insert on shop.thing deferrable initially deferred
       for each row execute function shop.commit_thing()`);
-});
-afterAll(() => log.stop());
 
 async function open() {
   const proxy = await startTcpProxy(log.url);

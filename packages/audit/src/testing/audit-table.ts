@@ -8,11 +8,12 @@ import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport
 import { AuditService, type ListAuditEntriesRequestSchema } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
 import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
 import type { Kysely } from 'kysely';
+import { afterAll } from 'vitest';
 import { auditRoute } from '../audit.rpc.ts';
 import { createAuditTable } from '../audit.store.ts';
 import { createIdempotencyTable } from '../idempotency.store.ts';
 
-export type TestAuditLog = Awaited<ReturnType<typeof startTestAuditLog>>;
+type TestAuditLog = Awaited<ReturnType<typeof openTestAuditLog>>;
 
 const logger = createLogger('shop', 'silent');
 
@@ -21,10 +22,15 @@ async function createTables(db: Kysely<unknown>): Promise<void> {
   await createIdempotencyTable(db);
 }
 
-export async function startTestAuditLog() {
+/** An audit log until the end of the test file, for its top level. */
+export async function openTestAuditLog() {
   const database = await createEmptyTestDatabase();
   await migrate(database.url, 'shop', { '1': { up: createTables } });
   const own: Database<unknown> = createDatabase({ url: database.url, schema: 'shop', logger });
+  afterAll(async () => {
+    await own.close();
+    await database.drop();
+  });
   const client = createClient(AuditService, createDirectTransport([auditRoute(own.pool)], logger));
   return {
     ...own,
@@ -33,10 +39,6 @@ export async function startTestAuditLog() {
     /** Ids of the entries that the RPC returns. */
     async list(request: MessageInitShape<typeof ListAuditEntriesRequestSchema>): Promise<string[]> {
       return (await client.listAuditEntries(request)).entries.map(({ id }) => id);
-    },
-    async stop() {
-      await own.close();
-      await database.drop();
     },
   };
 }
