@@ -1,19 +1,16 @@
 import { eventually } from '@latchkey/testkit/eventually';
-import { type OwnRedis, startOwnRedis } from '@latchkey/testkit/redis/own-redis';
-import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { startOwnRedis } from '@latchkey/testkit/redis/own-redis';
+import { afterAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { type FakeApplication, FakeApps } from './testing/fake-apps.ts';
 import type { TestClient } from './testing/test-client.ts';
 import { createPublisher, NEVER, range, startNode } from './testing/test-node.ts';
 
 const PATIENCE = { timeoutMs: 15_000 };
 
-let redis: OwnRedis;
+const redis = await startOwnRedis();
+afterAll(() => redis.remove());
 let apps: FakeApps;
 let application: FakeApplication;
-beforeAll(async () => {
-  redis = await startOwnRedis();
-  return () => redis.remove();
-});
 beforeEach(async () => {
   apps = new FakeApps();
   application = apps.create();

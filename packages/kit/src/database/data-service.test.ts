@@ -1,6 +1,6 @@
 import { eventually } from '@latchkey/testkit/eventually';
 import { startTcpProxy } from '@latchkey/testkit/network/tcp-proxy';
-import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
+import { openEmptyDatabase } from '@latchkey/testkit/postgres/database';
 import { type Kysely, sql } from 'kysely';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { memoryLogger } from '../testing/memory-logger.ts';
@@ -17,7 +17,7 @@ const WAITS = 'the schema is not up to date: background work waits for its migra
 
 /** A service on an empty database, behind a proxy, and what happens to its parts. */
 async function open({ migrations = NEW }: { migrations?: Migrations } = {}) {
-  const database = await createEmptyTestDatabase();
+  const database = await openEmptyDatabase();
   const proxy = await startTcpProxy(database.url);
   const { logger, lines } = memoryLogger();
   const { pool, close } = createDatabase<unknown>({ url: proxy.url, schema: 'shop', logger });
@@ -39,7 +39,6 @@ async function open({ migrations = NEW }: { migrations?: Migrations } = {}) {
   onTestFinished(async () => {
     if (!events.includes('close')) await service.stop();
     await proxy.close();
-    await database.drop();
   });
   return { url: database.url, proxy, pool, service, events, messages: () => lines.map(({ msg }) => msg) };
 }

@@ -2,20 +2,17 @@ import { chown, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { eventually } from '@latchkey/testkit/eventually';
 import { createAuthority, type TestCertificate } from '@latchkey/testkit/network/certificates';
-import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
-import { type OwnPostgres, startOwnPostgres } from '@latchkey/testkit/postgres/own-postgres';
+import { openEmptyDatabase } from '@latchkey/testkit/postgres/database';
+import { startOwnPostgres } from '@latchkey/testkit/postgres/own-postgres';
 import { withClient } from '@latchkey/testkit/postgres/with-client';
-import { beforeAll, expect, it, onTestFinished } from 'vitest';
+import { afterAll, expect, it, onTestFinished } from 'vitest';
 import { memoryLogger } from '../testing/memory-logger.ts';
 import { certificateFolder, trustAuthority } from '../testing/tls.ts';
 import { createDatabase, isDatabaseUnavailable } from './database.ts';
 import { checkDatabaseUrl } from './database-wait.ts';
 
-let postgres: OwnPostgres;
-beforeAll(async () => {
-  postgres = await startOwnPostgres();
-  return () => postgres.remove();
-});
+const postgres = await startOwnPostgres();
+afterAll(() => postgres.remove());
 
 /** Turns TLS on with a certificate, and waits until new connections get it. */
 const serveTls = ({ cert, key }: TestCertificate) =>
@@ -40,6 +37,12 @@ const NOT_TRUSTED =
   /^the server's certificate is not trusted \(unable to verify the first certificate\): for a private authority, add sslrootcert=<its PEM file> to DATABASE_URL/;
 const OTHER_NAME = /^the server's certificate is for another name \(IP: .*\): use a host in DATABASE_URL that it is for$/;
 
+function openPool(url: string) {
+  const { pool, close } = createDatabase<unknown>({ url, schema: 'shop', logger: memoryLogger().logger });
+  onTestFinished(close);
+  return pool;
+}
+
 async function createAuthorityFile() {
   const authority = await createAuthority();
   const path = join(await certificateFolder(), 'ca.pem');
@@ -63,11 +66,8 @@ it('sessions use TLS, also with several hosts, and with the authorities of NODE_
   await serveTls(await authority.issue());
   const { hostname, port } = new URL(postgres.url);
   const several = postgres.url.replace(`${hostname}:${port}`, `${hostname}:1,localhost:${port}`);
-  const isEncrypted = async (url: string) => {
-    const { pool, close } = createDatabase<unknown>({ url, schema: 'shop', logger: memoryLogger().logger });
-    onTestFinished(close);
-    return (await pool.query('select ssl from pg_stat_ssl where pid = pg_backend_pid()')).rows[0].ssl;
-  };
+  const isEncrypted = async (url: string) =>
+    (await openPool(url).query('select ssl from pg_stat_ssl where pid = pg_backend_pid()')).rows[0].ssl;
   await eventually(() => checkDatabaseUrl(`${several}?sslmode=verify-full&${authority.parameter}`), PATIENCE);
   expect(await isEncrypted(`${postgres.url}?sslmode=no-verify`)).toBe(true);
   trustAuthority(authority);
@@ -77,10 +77,7 @@ it('sessions use TLS, also with several hosts, and with the authorities of NODE_
 
 it('a certificate that is no longer trusted means unavailable', async () => {
   await serveTls(await (await createAuthority()).issue());
-  const { pool, close } = createDatabase<unknown>({
-    ...{ url: `${postgres.url}?sslmode=verify-full`, schema: 'shop', logger: memoryLogger().logger },
-  });
-  onTestFinished(close);
+  const pool = openPool(`${postgres.url}?sslmode=verify-full`);
   await eventually(async () => {
     const err: unknown = await pool.query('select 1').catch((failure) => failure);
     expect(err).toMatchObject({ code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' });
@@ -89,10 +86,6 @@ it('a certificate that is no longer trusted means unavailable', async () => {
 });
 
 it('a server without TLS is rejected at start where the URL asks for it', async () => {
-  const database = await createEmptyTestDatabase();
-  onTestFinished(() => database.drop());
-  await rejects(
-    `${database.url}?sslmode=verify-full`,
-    /^the server has no TLS: turn it on there \(ssl = on\), or remove sslmode/,
-  );
+  const { url } = await openEmptyDatabase();
+  await rejects(`${url}?sslmode=verify-full`, /^the server has no TLS: turn it on there \(ssl = on\), or remove sslmode/);
 });

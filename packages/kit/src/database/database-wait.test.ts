@@ -1,17 +1,13 @@
 import { connect } from 'node:net';
 import { eventually } from '@latchkey/testkit/eventually';
 import { startTcpProxy } from '@latchkey/testkit/network/tcp-proxy';
-import { createEmptyTestDatabase, type TestDatabase } from '@latchkey/testkit/postgres/database';
-import { beforeAll, expect, it, onTestFinished } from 'vitest';
+import { openEmptyDatabase } from '@latchkey/testkit/postgres/database';
+import { afterAll, expect, it, onTestFinished } from 'vitest';
 import { memoryLogger } from '../testing/memory-logger.ts';
 import { startTcpServer } from '../testing/servers.ts';
 import { waitForDatabase } from './database-wait.ts';
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createEmptyTestDatabase();
-  return () => database.drop();
-});
+const database = await openEmptyDatabase(afterAll);
 
 async function open() {
   const proxy = await startTcpProxy(database.url);

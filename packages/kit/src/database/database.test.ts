@@ -1,16 +1,12 @@
 import { eventually } from '@latchkey/testkit/eventually';
 import { startTcpProxy } from '@latchkey/testkit/network/tcp-proxy';
-import { createEmptyTestDatabase, type TestDatabase } from '@latchkey/testkit/postgres/database';
+import { openEmptyDatabase } from '@latchkey/testkit/postgres/database';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { memoryLogger } from '../testing/memory-logger.ts';
 import { checkDatabase, createDatabase, isDatabaseUnavailable, isUniqueViolation } from './database.ts';
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createEmptyTestDatabase();
-});
-afterAll(() => database.drop());
+const database = await openEmptyDatabase(afterAll);
 
 function open(url = database.url, poolMax = 4) {
   const opened = createDatabase<unknown>({ url, schema: 'public', logger: memoryLogger().logger, poolMax });

@@ -1,21 +1,15 @@
-import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
+import { openEmptyDatabase } from '@latchkey/testkit/postgres/database';
 import { waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
 import { withClient } from '@latchkey/testkit/postgres/with-client';
 import { type Kysely, sql } from 'kysely';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { migrate } from './migrate.ts';
-
-async function emptyDatabase(): Promise<string> {
-  const database = await createEmptyTestDatabase();
-  onTestFinished(() => database.drop());
-  return database.url;
-}
 
 const run = (text: string) => ({ up: async (db: Kysely<unknown>) => void (await sql.raw(text).execute(db)) });
 const create = (table: string) => run(`create table ${table} (id int)`);
 
 it('applies each migration once where eight processes start together on an empty database', async () => {
-  const url = await emptyDatabase();
+  const { url } = await openEmptyDatabase();
   const migrations = { '1_a': create('a'), '2_b': run('insert into a values (1)'), '3_c': create('c') };
   const calls = await withClient(url, async (client) => {
     // Until this ends, no call finds the schema, and none can create it.
@@ -32,14 +26,14 @@ it('applies each migration once where eight processes start together on an empty
 });
 
 it('undoes a run that fails, and applies only what is new later', async () => {
-  const url = await emptyDatabase();
+  const { url } = await openEmptyDatabase();
   await expect(migrate(url, 'shop', { '1_a': create('a'), '2_b': run('select * from nowhere') })).rejects.toThrow('nowhere');
   expect(await migrate(url, 'shop', { '1_a': create('a') })).toEqual(['1_a']);
   expect(await migrate(url, 'shop', { '1_a': create('a'), '2_b': create('b') })).toEqual(['2_b']);
 });
 
 it('leaves the schema of a newer release as it is, and rejects one that lacks a migration', async () => {
-  const url = await emptyDatabase();
+  const { url } = await openEmptyDatabase();
   const [a, b, c] = [create('a'), create('b'), create('c')];
   await migrate(url, 'shop', { '1_a': a, '3_c': c });
   expect(await migrate(url, 'shop', { '1_a': a })).toEqual([]);

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { eventually } from '@latchkey/testkit/eventually';
 import { findFreePort } from '@latchkey/testkit/network/free-port';
-import { createEmptyTestDatabase, type TestDatabase } from '@latchkey/testkit/postgres/database';
-import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { openEmptyDatabase } from '@latchkey/testkit/postgres/database';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { memoryLogger } from '../testing/memory-logger.ts';
 import { createDatabase } from './database.ts';
 import { checkDatabaseUrl } from './database-wait.ts';
@@ -15,7 +15,8 @@ import { migrate } from './migrate.ts';
 const isInstalled = spawnSync('pgbouncer', ['--version']).status === 0;
 
 /** PgBouncer with the settings of docs/deployment.md and this mode; all others are its defaults. */
-async function startPgBouncer({ url, name }: TestDatabase, mode: 'session' | 'transaction'): Promise<string> {
+async function startPgBouncer(mode: 'session' | 'transaction'): Promise<string> {
+  const { url, name } = await openEmptyDatabase();
   const server = new URL(url);
   const port = await findFreePort();
   const dir = await mkdtemp(join(tmpdir(), 'latchkey-pgbouncer-'));
@@ -37,14 +38,8 @@ async function startPgBouncer({ url, name }: TestDatabase, mode: 'session' | 'tr
 }
 
 describe.skipIf(!isInstalled)('PgBouncer (Debian: pgbouncer)', () => {
-  let database: TestDatabase;
-  beforeAll(async () => {
-    database = await createEmptyTestDatabase();
-    return () => database.drop();
-  });
-
   it('in session mode serves migrations and queries with the settings of a session', async () => {
-    const url = await startPgBouncer(database, 'session');
+    const url = await startPgBouncer('session');
     await eventually(() => checkDatabaseUrl(url));
     await migrate(url, 'shop', { '2026-01-01-empty': { up: async () => undefined } });
     const { pool, close } = createDatabase<unknown>({ url, schema: 'shop', logger: memoryLogger().logger });
@@ -55,7 +50,7 @@ describe.skipIf(!isInstalled)('PgBouncer (Debian: pgbouncer)', () => {
   });
 
   it('in transaction mode is rejected at start', async () => {
-    const url = await startPgBouncer(database, 'transaction');
+    const url = await startPgBouncer('transaction');
     await eventually(() => expect(checkDatabaseUrl(url)).rejects.toThrow(/pool_mode=session/));
   });
 });

@@ -1,5 +1,5 @@
 import { eventually } from '@latchkey/testkit/eventually';
-import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
+import { openEmptyDatabase } from '@latchkey/testkit/postgres/database';
 import { sql } from 'kysely';
 import { expect, it, onTestFinished } from 'vitest';
 import { memoryLogger } from '../testing/memory-logger.ts';
@@ -9,14 +9,13 @@ import { createProcessLock, hasEnded } from './process-lock.ts';
 const WAIT = { timeoutMs: 15_000 };
 
 it('a process counts as ended once its connection has, until it has another', async () => {
-  const { url, drop } = await createEmptyTestDatabase();
+  const { url } = await openEmptyDatabase();
   const { logger } = memoryLogger();
   const { db, close } = createDatabase({ url, schema: 'public', logger });
   const lock = createProcessLock(url, logger);
   onTestFinished(async () => {
     await lock.stop();
     await close();
-    await drop();
   });
   const isOver = async (id: string | null) =>
     (await sql<{ ended: boolean }>`select ${hasEnded(sql`${id}::bigint`)} as ended`.execute(db)).rows[0]?.ended;

@@ -1,23 +1,22 @@
-import { createEmptyTestDatabase, type TestDatabase } from '@latchkey/testkit/postgres/database';
-import type pg from 'pg';
-import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
+import { openEmptyDatabase } from '@latchkey/testkit/postgres/database';
+import { afterAll, expect, it, onTestFinished, vi } from 'vitest';
 import { memoryLogger } from '../testing/memory-logger.ts';
 import { createDatabase } from './database.ts';
 import { createSharedList, createSharedRead } from './shared-read.ts';
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createEmptyTestDatabase();
-});
-afterAll(() => database.drop());
+const database = await openEmptyDatabase(afterAll);
+
+function openPool() {
+  const { pool, close } = createDatabase({ url: database.url, schema: 'public', logger: memoryLogger().logger });
+  onTestFinished(close);
+  return { pool, query: vi.spyOn(pool, 'query') };
+}
 
 /** Reads the square of an even number; an odd one has no row. */
 function open() {
-  const { pool, close } = createDatabase({ url: database.url, schema: 'public', logger: memoryLogger().logger });
-  onTestFinished(close);
-  const query = vi.spyOn(pool, 'query');
+  const { pool, query } = openPool();
   const select = 'select asked.a * asked.b as square where asked.a % 2 = 0';
-  const readSquare = createSharedRead<{ square: number }>(pool as pg.Pool, {
+  const readSquare = createSharedRead<{ square: number }>(pool, {
     name: 'square',
     key: { a: 'int', b: 'int' },
     select,
@@ -49,10 +48,8 @@ it('the reads of a statement that fails fail with its error', async () => {
 });
 
 it('keys of several rows share a statement, and each gets its own rows in order', async () => {
-  const { pool, close } = createDatabase({ url: database.url, schema: 'public', logger: memoryLogger().logger });
-  onTestFinished(close);
-  const query = vi.spyOn(pool, 'query');
-  const readSeries = createSharedList<{ i: number }>(pool as pg.Pool, {
+  const { pool, query } = openPool();
+  const readSeries = createSharedList<{ i: number }>(pool, {
     name: 'series',
     key: { count: 'int', size: 'int' },
     select: 'select i from generate_series(1, asked.count) i order by i desc limit asked.size',

@@ -1,14 +1,13 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
+import { openEmptyDatabase } from '@latchkey/testkit/postgres/database';
 import { programEnv } from '@latchkey/testkit/process/program-env';
 import { expect, it, onTestFinished, vi } from 'vitest';
 
 const PROGRAM = fileURLToPath(new URL('../testing/migrate-command-process.ts', import.meta.url));
 
 it('the command migrate brings the schema up to date, and says what it did', async () => {
-  const database = await createEmptyTestDatabase();
-  onTestFinished(() => database.drop());
+  const database = await openEmptyDatabase();
   onTestFinished(() => void vi.unstubAllEnvs());
   const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
   onTestFinished(() => write.mockRestore());
@@ -20,8 +19,7 @@ it('the command migrate brings the schema up to date, and says what it did', asy
 });
 
 it('the command migrate logs one line without the password, and fails, where the database rejects it', async () => {
-  const database = await createEmptyTestDatabase();
-  onTestFinished(() => database.drop());
+  const database = await openEmptyDatabase();
   const DATABASE_URL = Object.assign(new URL(database.url), { password: 'wrong-password' }).href;
   const [code, stdout] = await new Promise<[unknown, string]>((resolve) => {
     execFile(process.execPath, [PROGRAM], { env: { ...programEnv(), DATABASE_URL } }, (err, output) =>

@@ -1,14 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '@latchkey/testkit/eventually';
-import { type OwnRedis, startOwnRedis } from '@latchkey/testkit/redis/own-redis';
-import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { startOwnRedis } from '@latchkey/testkit/redis/own-redis';
+import { afterAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { job, key, produce, QUEUE, work } from '../testing/queues.ts';
 
-let redis: OwnRedis;
-beforeAll(async () => {
-  redis = await startOwnRedis();
-  return () => redis.remove();
-});
+const redis = await startOwnRedis();
+afterAll(() => redis.remove());
 beforeEach(() => redis.empty());
 
 async function timed(call: Promise<unknown>): Promise<number> {

@@ -1,8 +1,8 @@
 import { eventually } from '@latchkey/testkit/eventually';
-import { createAuthority, type TestAuthority } from '@latchkey/testkit/network/certificates';
+import { createAuthority } from '@latchkey/testkit/network/certificates';
 import { findFreePort } from '@latchkey/testkit/network/free-port';
 import { testRedis } from '@latchkey/testkit/redis/redis';
-import { beforeAll, expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { memoryLogger } from '../testing/memory-logger.ts';
 import { startTcpServer } from '../testing/servers.ts';
 import { startTlsRedis, trustAuthority } from '../testing/tls.ts';
@@ -10,10 +10,7 @@ import { checkRedisAccess, connectInBackground, createFailFastRedis, createRedis
 
 const PATIENCE = { timeoutMs: 15_000 };
 
-let authority: TestAuthority;
-beforeAll(async () => {
-  authority = await createAuthority();
-});
+const authority = await createAuthority();
 
 async function startTlsSentinel(primary: string, certificate = authority.issue()): Promise<string> {
   const monitor = `sentinel monitor latchkey ${primary.replace(':', ' ')} 1\nsentinel auth-pass latchkey watchword`;

@@ -2,12 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { eventually } from '@latchkey/testkit/eventually';
 import { findFreePort } from '@latchkey/testkit/network/free-port';
 import { startTcpProxy } from '@latchkey/testkit/network/tcp-proxy';
-import { type OwnRedis, startOwnRedis } from '@latchkey/testkit/redis/own-redis';
+import { startOwnRedis } from '@latchkey/testkit/redis/own-redis';
 import { testRedis } from '@latchkey/testkit/redis/redis';
-import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { memoryLogger } from '../testing/memory-logger.ts';
 import { startTcpServer } from '../testing/servers.ts';
 import { checkRedisAccess, connectInBackground, createFailFastRedis, createSubscriber } from './redis.ts';
+
+const ownRedis = await startOwnRedis();
+afterAll(() => ownRedis.remove());
 
 const OUTAGE = ['redis is unreachable', 'redis is reachable again'];
 
@@ -104,23 +107,18 @@ describe('the check of access', () => {
 
 describe('a subscriber', () => {
   const CHANNEL = 'latchkey:test';
-  let redis: OwnRedis;
-  beforeAll(async () => {
-    redis = await startOwnRedis();
-    return () => redis.remove();
-  });
 
   async function subscribe() {
     const { logger, lines } = memoryLogger();
     const heard: string[] = [];
     const onReady = () => void subscriber.subscribe(CHANNEL).catch(() => undefined);
-    const subscriber = createSubscriber(redis.url, logger, { name: 'latchkey-test-subscriber', onReady });
+    const subscriber = createSubscriber(ownRedis.url, logger, { name: 'latchkey-test-subscriber', onReady });
     onTestFinished(() => subscriber.disconnect());
     subscriber.on('message', (_channel, message: string) => heard.push(message));
     await connectInBackground(subscriber);
     const hears = (message: string) =>
       eventually(async () => {
-        await redis.ask((client) => client.publish(CHANNEL, message));
+        await ownRedis.ask((client) => client.publish(CHANNEL, message));
         return heard.includes(message);
       });
     await hears('first');
@@ -129,15 +127,15 @@ describe('a subscriber', () => {
 
   it('is back a second after Redis, with its name, and queues no subscription meanwhile', async () => {
     const { subscriber, hears, messages } = await subscribe();
-    await redis.stop();
+    await ownRedis.stop();
     await eventually(() => messages().length === 1);
     await expect(subscriber.subscribe('latchkey:other')).rejects.toThrow();
-    await redis.start();
+    await ownRedis.start();
     const startedAt = performance.now();
     await hears('second');
     expect(performance.now() - startedAt).toBeLessThan(1_500);
-    expect(await redis.ask((client) => client.pubsub('CHANNELS', 'latchkey:*'))).toEqual([CHANNEL]);
-    expect(await redis.ask(async (client) => String(await client.client('LIST')))).toContain('name=latchkey-test-subscriber');
+    expect(await ownRedis.ask((client) => client.pubsub('CHANNELS', 'latchkey:*'))).toEqual([CHANNEL]);
+    expect(await ownRedis.ask(async (client) => String(await client.client('LIST')))).toContain('name=latchkey-test-subscriber');
     expect(messages()).toEqual(OUTAGE);
   });
 
@@ -150,8 +148,8 @@ describe('a subscriber', () => {
     onTestFinished(() => idle.disconnect());
     await connectInBackground(idle);
     const closed = new Promise((resolve) => subscriber.once('close', resolve));
-    redis.freeze();
-    onTestFinished(() => redis.thaw());
+    ownRedis.freeze();
+    onTestFinished(() => ownRedis.thaw());
     const idleSince = performance.now();
     let closes = 0;
     idle.on('close', () => {
@@ -160,15 +158,15 @@ describe('a subscriber', () => {
     vi.advanceTimersByTime(5_000);
     await closed;
     expect(performance.now() - idleSince).toBeLessThan(5_000);
-    redis.thaw();
+    ownRedis.thaw();
     await hears('second');
     expect([closes, messages()]).toEqual([0, OUTAGE]);
   });
 
   it('closes immediately while Redis is frozen', async () => {
     const { subscriber } = await subscribe();
-    redis.freeze();
-    onTestFinished(() => redis.thaw());
+    ownRedis.freeze();
+    onTestFinished(() => ownRedis.thaw());
     const startedAt = performance.now();
     subscriber.disconnect();
     await eventually(() => subscriber.status === 'end');

@@ -1,20 +1,17 @@
 import { createClient } from '@connectrpc/connect';
 import { ApplicationService, DeleteApplicationResponseSchema } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { eventually } from '@latchkey/testkit/eventually';
-import { beforeAll, expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { defineErrors } from '../errors/errors.ts';
 import { startTracing } from '../telemetry/export-traces.ts';
-import { type Exposition, startMeasuring } from '../telemetry/metrics.ts';
+import { startMeasuring } from '../telemetry/metrics.ts';
 import { readTracingConfig, type TracingConfig } from '../telemetry/settings.ts';
 import { activeTracer, formatTraceparent, inSpan } from '../telemetry/tracing.ts';
 import { memoryLogger } from '../testing/memory-logger.ts';
 import { AUTHORIZATION, heldRoute, openTransport, startTestServer, testRoute } from '../testing/servers.ts';
 import { bodyRoute } from './server/http-route.ts';
 
-let exposition: Exposition;
-beforeAll(async () => {
-  exposition = await startMeasuring('test');
-});
+const exposition = await startMeasuring('test');
 
 it('counts the calls that are rejected as too many', async () => {
   const { route, signals, release } = heldRoute();

@@ -117,7 +117,6 @@ export async function startNodeServer(
   /** A client that sends these bytes, closed at the end of the test. */
   const open = async (...writes: string[]) => {
     const client = await openRawClient(port);
-    onTestFinished(() => void client.socket.destroy());
     for (const text of writes) client.socket.write(text);
     return client;
   };

@@ -6,8 +6,8 @@ import { Code, createClient } from '@connectrpc/connect';
 import { createGrpcTransport, Http2SessionManager } from '@connectrpc/connect-node';
 import { ApplicationService, DeleteApplicationResponseSchema } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { eventually } from '@latchkey/testkit/eventually';
-import { createAuthority, type TestAuthority, type TestCertificate } from '@latchkey/testkit/network/certificates';
-import { afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { createAuthority, type TestCertificate } from '@latchkey/testkit/network/certificates';
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createBodyClient } from '../rpc/client/body-client.ts';
 import { bodyRoute } from '../rpc/server/http-route.ts';
 import { DELETE_APPLICATION, EMPTY, openSession, startCall } from '../testing/http2.ts';
@@ -17,11 +17,7 @@ import { createPeer, type TestPeer } from '../testing/tls.ts';
 import { serverTlsOptions } from './server-tls.ts';
 import type { ServiceTls } from './service-tls.ts';
 
-let authority: TestAuthority;
-let stranger: TestAuthority;
-beforeAll(async () => {
-  [authority, stranger] = await Promise.all([createAuthority(), createAuthority('A stranger')]);
-});
+const [authority, stranger] = await Promise.all([createAuthority(), createAuthority('A stranger')]);
 afterEach(() => void vi.useRealTimers());
 
 /** A server with TLS, and how often its handlers ran. `hold` makes calls wait for `release`. */

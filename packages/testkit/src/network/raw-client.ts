@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { onTestFinished } from 'vitest';
 
 /** A TCP connection that a test drives by hand. */
 export interface RawClient {
@@ -13,9 +14,10 @@ export interface RawClient {
 
 const CHUNK = Buffer.alloc(256 * 1024, 'x');
 
-/** Opens a connection to a port of this machine. */
+/** Opens a connection to a port of this machine until the test ends. */
 export async function openRawClient(port: number): Promise<RawClient> {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+  onTestFinished(() => void socket.destroy());
   let received = '';
   let failure: string | undefined;
   const ended = new Promise<string>((resolve) => {

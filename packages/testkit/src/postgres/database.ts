@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { waitUntil } from '@latchkey/embedded/process/wait-until';
 import { type Client, escapeIdentifier } from 'pg';
-import { inject } from 'vitest';
+import { inject, onTestFinished } from 'vitest';
 import { DATABASE_PREFIX, TEMPLATE_PREFIX, TEST_ROLE } from './test-role.ts';
 import { withClient } from './with-client.ts';
 import '../vitest/test-servers.ts';
@@ -32,6 +32,13 @@ export function createTestDatabase({ schema, migrate }: { schema: string; migrat
 
 /** Creates an empty database, for tests of migrations. */
 export const createEmptyTestDatabase = (): Promise<TestDatabase> => create(async () => '');
+
+/** An empty database until the test ends; with `afterAll`, until its file does. */
+export async function openEmptyDatabase(atEnd: (drop: () => Promise<void>) => void = onTestFinished): Promise<TestDatabase> {
+  const database = await createEmptyTestDatabase();
+  atEnd(() => database.drop());
+  return database;
+}
 
 async function create(prepareTemplate: (client: Client) => Promise<string>): Promise<TestDatabase> {
   const { postgresUrl } = inject('latchkeyTestServers');

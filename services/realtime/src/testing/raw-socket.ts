@@ -1,6 +1,5 @@
 import { eventually } from '@latchkey/testkit/eventually';
 import { openRawClient, type RawClient } from '@latchkey/testkit/network/raw-client';
-import { onTestFinished } from 'vitest';
 
 /** An HTTP response as it came over the wire, with lower-case header names. */
 export interface RawResponse {
@@ -66,7 +65,6 @@ export class RawSocket {
   /** Opens a connection and sends bytes. */
   static async open(port: number, ...bytes: Array<string | Buffer>): Promise<RawSocket> {
     const client = await openRawClient(port);
-    onTestFinished(() => void client.socket.destroy());
     client.socket.once('end', () => client.socket.end());
     client.socket.write(Buffer.concat(bytes.map((part) => Buffer.from(part))));
     return new RawSocket(client);

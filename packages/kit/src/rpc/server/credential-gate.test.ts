@@ -4,7 +4,7 @@ import { Health, HealthCheckResponse_ServingStatus as Status } from '@latchkey/p
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { eventually } from '@latchkey/testkit/eventually';
 import { openRawClient } from '@latchkey/testkit/network/raw-client';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { DELETE_APPLICATION, EMPTY, openSession, openTcp, startCall } from '../../testing/http2.ts';
 import { openTransport, startTestServer, testRoute } from '../../testing/servers.ts';
 
@@ -44,7 +44,6 @@ describe('without a credential', () => {
     await eventually(() => expect(seen.status).toBe(grpc));
     expect((await post(url + path)).status).toBe(http);
     const { socket, received } = await openRawClient(port);
-    onTestFinished(() => void socket.destroy());
     // A router of HTTP takes this form of a path too.
     socket.write(`POST http://x${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/proto\r\nContent-Length: 0\r\n\r\n`);
     await eventually(() => expect(received()).toMatch(/^HTTP\/1\.1 404 /));
@@ -54,7 +53,6 @@ describe('without a credential', () => {
     const { call, from, port } = await openServer();
     for (const path of ['/nowhere', DELETE_APPLICATION, '/healthz']) {
       const { socket, received } = await openRawClient(port);
-      onTestFinished(() => void socket.destroy());
       socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: ${type}\r\nContent-Length: 1000000\r\n\r\n{`);
       await eventually(() => expect(received(), path).toMatch(/^HTTP\/1\.1 (200|401|404) /));
       const { stream, seen } = call(from('127.0.0.1'), path, undefined, { 'content-type': type });

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '@latchkey/testkit/eventually';
 import { openRawClient } from '@latchkey/testkit/network/raw-client';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { DELETE_APPLICATION as CALL, EMPTY, openSession, openTcp, startCall } from '../../testing/http2.ts';
 import { AUTHORIZATION, heldRoute, startTestServer } from '../../testing/servers.ts';
 
@@ -50,7 +50,6 @@ describe('a body over HTTP/1.1', () => {
     const { route, signals, release } = heldRoute();
     const { port } = await startTestServer([route], { limits: { bodyMs: 50 } });
     const { socket, received } = await openRawClient(port);
-    onTestFinished(() => void socket.destroy());
     const head = `POST ${CALL} HTTP/1.1\r\nHost: x\r\nAuthorization: ${AUTHORIZATION}\r\n`;
     socket.write(`${head}Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}`);
     await eventually(() => signals.length === 1);
@@ -87,7 +86,6 @@ describe('a session of HTTP/2', () => {
   it('frees its connection though its client never ends its own side', async () => {
     const { grpcUrl } = await startTestServer([], { limits: { idleMs: 100, connections: 1 } });
     const { socket } = await openRawClient(Number(new URL(grpcUrl).port));
-    onTestFinished(() => void socket.destroy());
     socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0');
     await eventually(async () => {
       const session = openSession(grpcUrl);

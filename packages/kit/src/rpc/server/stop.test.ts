@@ -99,7 +99,6 @@ it('a stop waits neither for idle connections nor for streams, and refuses new c
   const [response] = await once(get(`${url}/healthz`, { agent }), 'response');
   response.resume();
   const { socket } = await openRawClient(Number(new URL(grpcUrl).port));
-  onTestFinished(() => void socket.destroy());
   // A session whose client never ends its side.
   socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
   await once(socket, 'data');
