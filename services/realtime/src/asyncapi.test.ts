@@ -17,7 +17,6 @@ import { FRAMES_MAX } from './socket/live-socket.ts';
 // biome-ignore lint/suspicious/noExplicitAny: tests read the document as it is served.
 const document: any = JSON.parse(JSON.stringify(asyncApiDocument));
 const { messages } = document.components;
-const { ready, keyExpiring, ...eventMessages } = messages;
 const exampleOf = (name: string) => messages[name].examples[0].payload;
 
 /** The frame that is sent for the example of a message. */
@@ -47,16 +46,6 @@ it('is valid AsyncAPI 3.0, with every reference', () => {
       path,
     ).toBeDefined();
   }
-});
-
-it('has a message with all fields for each event of the protocol, but for the one that clients do not receive', () => {
-  const fieldsOf = Object.fromEntries(
-    ApplicationEventSchema.fields.map(({ localName, message }) => [localName, message?.fields.map((field) => field.jsonName)]),
-  );
-  const described = Object.entries<typeof ready>(eventMessages).map(([name, { payload }]) => {
-    return [name, Object.keys(payload.properties.data.properties ?? {})];
-  });
-  expect({ ...Object.fromEntries(described), runtimeKeyRotated: ['type'] }).toEqual(fieldsOf);
 });
 
 it.each(Object.keys(messages))('describes %s as it is sent, and its example', (name) => {

@@ -1,15 +1,9 @@
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { writeFile } from 'node:fs/promises';
-import { connect } from 'node:net';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { eventually } from '@latchkey/testkit/eventually';
-import { createAuthority } from '@latchkey/testkit/network/certificates';
 import { findFreePort } from '@latchkey/testkit/network/free-port';
 import { programEnv } from '@latchkey/testkit/process/program-env';
 import { expect, it, onTestFinished } from 'vitest';
-import { certificateFolder, startTlsRedis } from '../testing/tls.ts';
 
 const PROGRAM = fileURLToPath(new URL('../testing/run-service-process.ts', import.meta.url));
 const SERVICE_CREDENTIALS = 'a-credential-of-the-tests-of-a-process';
@@ -44,17 +38,3 @@ it('a service as a process ends with the problems of its settings', async () => 
   expect(await exited).toBe(1);
   expect(output()).toMatch(/^Wrong settings:\n {2}PORT must be .*\n {2}MIGRATE_ON_START must be true or false\n$/);
 }, 60_000);
-
-it('a service as a process starts with a private authority of NODE_EXTRA_CA_CERTS, and not without', async () => {
-  const authority = await createAuthority();
-  const address = await startTlsRedis(authority);
-  const REDIS_URL = `rediss://:watchword@${address}`;
-  await eventually(() => once(connect(Number(new URL(REDIS_URL).port), '127.0.0.1'), 'connect'), { timeoutMs: 30_000 });
-  const caFile = join(await certificateFolder(), 'ca.pem');
-  await writeFile(caFile, authority.ca);
-  const rejected = run({ REDIS_URL });
-  const trusting = run({ REDIS_URL, NODE_EXTRA_CA_CERTS: caFile });
-  expect(await rejected.exited).toBe(1);
-  expect(rejected.output()).toContain("can't be used: the server's certificate is not trusted");
-  await eventually(() => trusting.output().includes('"listening"'), { timeoutMs: 30_000 });
-}, 90_000);

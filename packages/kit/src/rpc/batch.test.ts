@@ -132,11 +132,3 @@ it('a call of a batch ends at its deadline, 60 s at most, and its response is 1 
   expect(codes).toEqual(['deadline_exceeded', 'resource_exhausted', false]);
   expect(left.map((ms) => Math.ceil(ms / 1_000))).toEqual([1, 5, 60]);
 });
-
-it('a batch is decoded to what was encoded', () => {
-  const parts = [
-    { facts: { a: 'ä' }, message: Buffer.from('one') },
-    { facts: {}, message: Buffer.alloc(0) },
-  ];
-  expect(decodeBatch(encodeBatch(parts))).toEqual(parts);
-});

@@ -3,13 +3,9 @@ import { processSettings } from '../config/process-settings.ts';
 import { readConfig } from '../config/settings.ts';
 import { createLogger } from '../log/logger.ts';
 import { runService } from '../process/run-service.ts';
-import { redisUrlSetting } from '../redis/redis-url.ts';
 
 /** A service as a process, whose database is no more than a line on standard output. */
-const settings = z.object({
-  ...processSettings({ port: 0, grpcPort: 0 }),
-  REDIS_URL: redisUrlSetting.default('redis://127.0.0.1:1'),
-});
+const settings = z.object(processSettings({ port: 0, grpcPort: 0 }));
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
 await runService(

@@ -12,7 +12,6 @@ type Counts = ReadonlyArray<readonly [applicationId: string, clients: number]>;
 
 /** The clients of this node at a moment, by application. */
 type Snapshot = ReadonlyMap<string, { readonly accountId: string; readonly clients: number }>;
-const NONE: Snapshot = new Map();
 
 /**
  * Returns a sweep that counts the live clients of each sample, and corrects the sample when clients
@@ -30,14 +29,15 @@ export function createClientCount(options: {
 }) {
   const { hubs, apps, add, announce, logger, clock = () => new Date() } = options;
   const reported = new WeakMap<Hub, { readonly day: string; readonly clients: number }>();
-  /** Clients that each open sample has of this node. */
-  let counted: ReadonlyMap<number, Snapshot> = new Map();
-  let last = NONE;
+  /** Clients of this node that the open samples have. */
+  let last: Snapshot = new Map();
+  let lastSamples: readonly number[] = [];
 
   /** Returns the sums of all nodes for what differs, or those of this node. */
   const count = async (sample: number, now: Snapshot): Promise<Map<string, number>> => {
     const sums = new Map<string, number>();
-    for (const batch of inBatches(findDifferences(counted.get(sample) ?? NONE, now), HUBS_PER_CALL)) {
+    const differences = findDifferences(lastSamples.includes(sample) ? last : new Map(), now);
+    for (const batch of inBatches(differences, HUBS_PER_CALL)) {
       const added = await add(sample, batch).catch((err: unknown) => {
         logger.debug({ err }, 'live clients not counted with those of other nodes');
         return batch.map(([applicationId]) => now.get(applicationId)?.clients ?? 0);
@@ -54,17 +54,15 @@ export function createClientCount(options: {
       all.map(({ applicationId, accountId, sockets }) => [applicationId, { accountId, clients: sockets.size }]),
     );
     const samples = openSamplesAt(at);
-    const newest = Math.max(...samples);
     // Only the first count of a sample is one that all nodes make at the same time.
-    const isFirst = !counted.has(newest);
+    const isFirst = !lastSamples.includes(Math.max(...samples));
     let sums = new Map<string, number>();
     for (const sample of samples) sums = await count(sample, now);
-    counted = new Map(samples.map((sample) => [sample, now]));
     for (const [applicationId] of findDifferences(last, now)) {
       const { accountId } = now.get(applicationId) ?? last.get(applicationId) ?? {};
       if (accountId !== undefined) announce(accountId, { kind: LIVE_CLIENTS, applicationId });
     }
-    last = now;
+    [last, lastSamples] = [now, samples];
     if (isFirst) await report(all, sums, at.toISOString().slice(0, 10));
   };
 

@@ -1,4 +1,5 @@
 import { commonErrors, type ReachedLimit } from '@latchkey/kit/errors/errors';
+import { ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
 import { errors } from '../errors.ts';
 
 /** Upgrades under way at most, where they are fast and where they are slow. */
@@ -28,7 +29,7 @@ interface BacklogOptions {
 export class UpgradeBacklog {
   readonly #now: () => number;
   readonly #random: () => number;
-  readonly #byNetwork = new Map<string, number>();
+  readonly #ofNetwork = new ConcurrencyLimit(UPGRADES_PER_NETWORK);
   #count = 0;
   #upgradeMs = UPGRADE_MS;
   /** Time when the last upgrade ended, or the first of the current ones began. */
@@ -52,26 +53,24 @@ export class UpgradeBacklog {
    * @throws `node_busy`; `queue_full` for a network with too many upgrades
    */
   enter(network: string): () => void {
-    const ofNetwork = this.#byNetwork.get(network) ?? 0;
     if (this.#count >= this.max) throw errors.node_busy(this.#describe('waiting-sockets', this.max));
-    if (ofNetwork >= UPGRADES_PER_NETWORK)
-      throw commonErrors.queue_full(this.#describe('waiting-requests', UPGRADES_PER_NETWORK));
+    const release = this.#ofNetwork.acquire(network);
+    if (!release) throw commonErrors.queue_full(this.#describe('waiting-requests', UPGRADES_PER_NETWORK));
     if (this.#count === 0) this.#lastAt = this.#now();
     this.#count += 1;
-    this.#byNetwork.set(network, ofNetwork + 1);
-    return () => this.#leave(network);
+    return () => {
+      release();
+      this.#leave();
+    };
   }
 
-  #leave(network: string): void {
+  #leave(): void {
     const now = this.#now();
     const tookMs = Math.min(UPGRADE_MS_MAX, now - this.#lastAt);
     this.#lastAt = now;
     // Alone, an upgrade takes the time of its calls, of which many run at once.
     if (this.#count > 1) this.#upgradeMs += (tookMs - this.#upgradeMs) * WEIGHT;
     this.#count -= 1;
-    const left = (this.#byNetwork.get(network) ?? 1) - 1;
-    if (left > 0) this.#byNetwork.set(network, left);
-    else this.#byNetwork.delete(network);
   }
 
   #describe(policy: string, limit: number): ReachedLimit {
