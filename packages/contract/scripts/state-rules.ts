@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { AVATAR_BYTES_MAX } from '../src/avatar.ts';
 import { DOWNLOAD_URL_LIFETIME_S } from '../src/download-url.ts';
 import { FILE_NAME_LENGTH_MAX } from '../src/file-name.ts';
-import { KEY_OVERLAP_SECONDS_MAX } from '../src/key-rotation.ts';
+import { KEY_OVERLAP_SECONDS_MAX } from '../src/key-overlap.ts';
 import * as lengths from '../src/lengths.ts';
 import { LICENSE_LEVEL, LICENSE_LEVELS_MAX } from '../src/license-level.ts';
 import { JSON_BODY_KIB_MAX } from '../src/limits.ts';
@@ -41,7 +41,7 @@ const STATEMENTS: ReadonlyArray<readonly [paths: string, sentence: string, ...ru
     AUDIT_PAGE_SIZE.default,
   ],
   ['files/v1/file', '# characters: groups of ASCII', FILE_NAME],
-  ['files/v1/file', 'Files a page, 1 to 100. Zero means #.', FILES_PAGE_SIZE],
+  ['files/v1/file', 'Files a page, #. Zero means #.', { min: 1, max: FILES_PAGE_SIZE.max }, FILES_PAGE_SIZE.default],
   ['files/v1/file', 'a download URL must be # seconds', LIFETIME],
   ['files/v1/file', 'Lifetime of the URL in seconds, #. Zero means #.', LIFETIME, DOWNLOAD_URL_LIFETIME_S.default],
   ['identity/v1/account', 'must be # characters', PASSWORD],
@@ -62,7 +62,7 @@ const STATEMENTS: ReadonlyArray<readonly [paths: string, sentence: string, ...ru
   ['docs/rest.md', 'the name does not have # characters', APPLICATION_NAME],
   ['docs/rest.md', '`version` | # characters', VERSION],
   ['docs/rest.md', 'no level, more than #, a level that does not have # characters', LEVELS.max, LICENSE_LEVEL],
-  ['docs/rest.md', 'The table has # rows a page', FILES_PAGE_SIZE],
+  ['docs/rest.md', 'The table has # rows a page', FILES_PAGE_SIZE.default],
   ['docs/rest.md', 'JSON bodies have at most # KiB', JSON_BODY_KIB_MAX],
   ['docs/rest.md', 'returns a URL of the bytes, for # seconds', DOWNLOAD_URL_LIFETIME_S],
   ['docs/rest.md docs/avatars.md', 'WebP, up to # MiB', AVATAR_MIB],
@@ -82,7 +82,7 @@ const STATEMENTS: ReadonlyArray<readonly [paths: string, sentence: string, ...ru
   ['docs/specification.md', 'in the order given: # levels', LEVELS],
   ['docs/specification.md', 'A level has # code points', LICENSE_LEVEL],
   ['docs/specification.md', 'A name has # characters: ASCII', FILE_NAME],
-  ['docs/specification.md', 'The files table has # rows', FILES_PAGE_SIZE],
+  ['docs/specification.md', 'The files table has # rows', FILES_PAGE_SIZE.default],
   ['docs/specification.md', '`searchParams` is JSON of at most # characters', lengths.SEARCH_PARAMS_LENGTH_MAX],
   ['docs/specification.md', 'WebP of at most # MiB', AVATAR_MIB],
   ['docs/specification.md', 'gives a URL for # seconds', DOWNLOAD_URL_LIFETIME_S],

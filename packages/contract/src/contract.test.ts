@@ -28,10 +28,13 @@ it.each([
   ['the page size of the audit log', /AUDIT_PAGE_SIZE = |\bLIMIT_DEFAULT = 50\b|DEFAULT_LIMIT = 50\b|limit: 50\b/, 'page-size'],
   ['the size of JSON bodies', /JSON_BODY_KIB_MAX = |(?:must be at most|body is over) 64 KiB|bodyLimit: 6/, 'limits'],
   ['the scopes', /'files:upload'[\s\S]{0,200}'files:delete'/, 'scopes'],
-  ['the flags of applications', /applicationUserRequiresClientId/, 'application-settings'],
+  ['the flags of applications', /applicationUserRequiresClientId/, 'setting-definitions'],
   ['the page size of files', /\bPAGE_SIZE = 10\b|FILES_PAGE_SIZE = /, 'page-size'],
   ['the lifetime of download URLs', /\b30 to 3,600\b|(?:max: |max\(|MAX = )3_600\b/, 'download-url'],
   ['the size of avatars', /\b3 \* 1_?024 \* 1_?024\b|\bup to 3 MiB\b/, 'avatar'],
+  ['the pixels of avatars', /\b16_000_000\b|SIDE\w* = 256\b/, 'avatar'],
+  ['the invisible characters', /Default_Ignorable/, 'invisible'],
+  ['the limits of accounts', /_PER_HOUR: [\d_]+|\b(?:MIB|COUNT_LIMIT): [\d_]+/, 'limits'],
   ['the age of principals', /PRINCIPAL_AGE\w* = /, 'principal'],
 ])('%s is written once', (_rule, pattern, module) => {
   const places = SOURCES.filter(([, text]) => pattern.test(text)).map(([path]) => path);

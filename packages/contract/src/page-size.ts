@@ -1,5 +1,5 @@
-/** Rows on a page of the files table. */
-export const FILES_PAGE_SIZE = 10;
+/** Rows on a page of the files table. REST has the default. */
+export const FILES_PAGE_SIZE = { max: 100, default: 10 } as const;
 
 /** Rows on a page of the applications. */
 export const APPLICATIONS_PAGE_SIZE = 50;

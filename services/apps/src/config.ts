@@ -1,4 +1,5 @@
 import { auditRetentionSetting } from '@latchkey/audit/retention';
+import { DEFAULT_LIMITS } from '@latchkey/contract/limits';
 import { dataServiceSettings, processSettings, readProcessConfig } from '@latchkey/kit/config/process-settings';
 import { integerSetting, readConfig } from '@latchkey/kit/config/settings';
 import { z } from 'zod';
@@ -7,8 +8,8 @@ import { z } from 'zod';
 const serviceSettings = z.object({
   ...dataServiceSettings,
   // Bounded, since the application's row has the times of all of them.
-  RUNTIME_KEY_ROTATIONS_PER_HOUR: integerSetting(0, 10_000).default(2),
-  APPLICATIONS_LIMIT: integerSetting(0, 1_000_000).default(200),
+  RUNTIME_KEY_ROTATIONS_PER_HOUR: integerSetting(0, 10_000).default(DEFAULT_LIMITS.RUNTIME_KEY_ROTATIONS_PER_HOUR),
+  APPLICATIONS_LIMIT: integerSetting(0, 1_000_000).default(DEFAULT_LIMITS.APPLICATIONS_LIMIT),
   AUDIT_RETENTION_DAYS: auditRetentionSetting,
 });
 

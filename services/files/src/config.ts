@@ -1,4 +1,5 @@
 import { auditRetentionSetting } from '@latchkey/audit/retention';
+import { DEFAULT_LIMITS } from '@latchkey/contract/limits';
 import { dataServiceSettings, processSettings, readProcessConfig } from '@latchkey/kit/config/process-settings';
 import { ConfigError, integerSetting, readConfig, readTogether, urlSetting } from '@latchkey/kit/config/settings';
 import { serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';
@@ -9,10 +10,10 @@ const limit = (fallback: number, max = 1_000_000_000) => integerSetting(1, max).
 const serviceSettings = z.object({
   ...dataServiceSettings,
   PUBLIC_URL: urlSetting('http:', 'https:').default('http://localhost:8080'),
-  STORAGE_ALLOWANCE_MIB: limit(1_024),
-  FILE_COUNT_LIMIT: limit(100),
-  FILE_SIZE_LIMIT_MIB: limit(150, 1_000_000),
-  UPLOAD_DEADLINE_SECONDS: limit(180, 86_400),
+  STORAGE_ALLOWANCE_MIB: limit(DEFAULT_LIMITS.STORAGE_ALLOWANCE_MIB),
+  FILE_COUNT_LIMIT: limit(DEFAULT_LIMITS.FILE_COUNT_LIMIT),
+  FILE_SIZE_LIMIT_MIB: limit(DEFAULT_LIMITS.FILE_SIZE_LIMIT_MIB, 1_000_000),
+  UPLOAD_DEADLINE_SECONDS: limit(DEFAULT_LIMITS.UPLOAD_DEADLINE_SECONDS, 86_400),
   /** Place of avatar decoding: this process or avatar workers. */
   AVATAR_WORKER: z.enum(['inside', 'apart'], 'must be inside or apart').default('inside'),
   /** Each takes a process and up to 400 MiB, 120 to 180 with photographs. */

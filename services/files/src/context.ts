@@ -12,6 +12,7 @@ import type pg from 'pg';
 import { type AvatarLimits, createAvatarLimits } from './avatars/avatar-limits.ts';
 import type { AvatarWorkerConfig, FilesConfig } from './config.ts';
 import type { FilesDatabase } from './db/schema.ts';
+import { createFileLimits, type FileLimits } from './limits.ts';
 import {
   createDetachFile,
   createFindOwned,
@@ -25,16 +26,8 @@ import type { ObjectStore } from './storage/object-store/object-store.ts';
 
 export const SCHEMA = 'files';
 
-/** Length of an account's lease, which outlives the process of its upload. */
-const UPLOAD_LEASE_MS = 10_000;
 /** Readings of files for releases: a pure Ed25519 signature needs all bytes in memory. */
 const INSPECTIONS = { concurrency: 1, concurrencyPerKey: 1, size: 64, sizePerKey: 8, waitMs: DEADLINES_MS.inspectionQueue };
-/** Downloads of one process; each takes a descriptor and up to 128 KiB. */
-const DOWNLOADS_MAX = 200;
-/** Pause between two sweeps, and how long a sweeper's claim on a row lasts. */
-const SWEEP_INTERVAL_MS = 30_000;
-
-export type FileLimits = Readonly<ReturnType<typeof createLimits>>;
 
 export interface StorageContext {
   readonly db: Kysely<FilesDatabase>;
@@ -80,20 +73,8 @@ export function openContext(config: FilesConfig, appsTransport: Transport, logge
     processLock: createProcessLock(config.DATABASE_URL, logger),
     downloadUrls: createDownloadUrls({ secretKey: config.SECRET_KEY, publicUrl: config.PUBLIC_URL }),
     resultKey: deriveResultKey(config.SECRET_KEY),
-    limits: createLimits(config),
+    limits: createFileLimits(config),
     clock,
   };
   return { ctx, close };
-}
-
-function createLimits(config: FilesConfig) {
-  return {
-    allowanceMib: config.STORAGE_ALLOWANCE_MIB,
-    fileCountMax: config.FILE_COUNT_LIMIT,
-    byteSizeMax: config.FILE_SIZE_LIMIT_MIB * 1024 * 1024,
-    uploadDeadlineMs: config.UPLOAD_DEADLINE_SECONDS * 1_000,
-    uploadLeaseMs: UPLOAD_LEASE_MS,
-    downloadsMax: DOWNLOADS_MAX,
-    sweepIntervalMs: SWEEP_INTERVAL_MS,
-  };
 }

@@ -1,4 +1,5 @@
 import { auditRetentionSetting } from '@latchkey/audit/retention';
+import { DEFAULT_LIMITS } from '@latchkey/contract/limits';
 import { dataServiceSettings, processSettings, readProcessConfig } from '@latchkey/kit/config/process-settings';
 import { ConfigError, integerSetting, listSetting, readTogether, urlSetting } from '@latchkey/kit/config/settings';
 import { serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';
@@ -12,8 +13,8 @@ const isHost = (text: string) => URL.parse(`https://${text}`)?.href === `https:/
 const serviceSettings = z.object({
   ...dataServiceSettings,
   SIGN_UP: z.enum(['open', 'closed'], 'must be open or closed').default('open'),
-  ACTIVE_API_KEYS_LIMIT: integerSetting(0, 1_000_000).default(20),
-  TWO_FACTOR_FAILURES_PER_15_MINUTES: integerSetting(1, 1_000).default(5),
+  ACTIVE_API_KEYS_LIMIT: integerSetting(0, 1_000_000).default(DEFAULT_LIMITS.ACTIVE_API_KEYS_LIMIT),
+  TWO_FACTOR_FAILURES_PER_15_MINUTES: integerSetting(1, 1_000).default(DEFAULT_LIMITS.TWO_FACTOR_FAILURES_PER_15_MINUTES),
   /** Base URL of the links in mails. */
   PUBLIC_URL: urlSetting('http:', 'https:').default('http://localhost:8080'),
   /** Unset means that no mail is sent. */

@@ -1,4 +1,9 @@
 import { basename } from 'node:path';
+import { FILE_NAME, FILE_NAME_LENGTH_MAX, FILE_NAME_RULE } from '@latchkey/contract/file-name';
+import { withoutInvisible } from '@latchkey/contract/invisible';
+import { APPLICATION_NAME, describeLength, type Length } from '@latchkey/contract/lengths';
+import { LICENSE_LEVEL, LICENSE_LEVELS_MAX } from '@latchkey/contract/license-level';
+import { CHANNEL, CHANNEL_RULE, isSemver, SEMVER_RULE } from '@latchkey/contract/release';
 import {
   APPLICATION_FLAGS,
   APPLICATION_TEXTS,
@@ -6,11 +11,7 @@ import {
   mapSettings,
   STATUSES,
   TEXT_NAMES,
-} from '@latchkey/contract/application-settings';
-import { FILE_NAME, FILE_NAME_LENGTH_MAX, FILE_NAME_RULE } from '@latchkey/contract/file-name';
-import { APPLICATION_NAME, describeLength, type Length } from '@latchkey/contract/lengths';
-import { LICENSE_LEVEL, LICENSE_LEVELS_MAX } from '@latchkey/contract/license-level';
-import { CHANNEL, CHANNEL_RULE, isSemver, SEMVER_RULE } from '@latchkey/contract/release';
+} from '@latchkey/contract/setting-definitions';
 import { z } from 'zod';
 
 /** Names of settings, in the order in which they are shown and exported. */
@@ -31,7 +32,7 @@ const textOf = (bounds: Length, description: string) =>
     .meta({ description, minLength: bounds.min, maxLength: bounds.max });
 
 const applicationName = textOf(APPLICATION_NAME, 'Identifies the application, unless an id does.').refine(
-  (name) => name === name.normalize('NFC') && !/[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/u.test(name),
+  (name) => name === withoutInvisible(name),
   'must be in Unicode NFC and have no invisible characters',
 );
 const fileName = z

@@ -1,4 +1,4 @@
-import { TEXT_NAMES } from '@latchkey/contract/application-settings';
+import { TEXT_NAMES } from '@latchkey/contract/setting-definitions';
 import { Document, Scalar } from 'yaml';
 import { printable, printableLines } from '../output/text.ts';
 import { SETTING_NAMES } from './declaration.ts';

@@ -1,4 +1,4 @@
-import { APPLICATION_FLAGS, APPLICATION_TEXTS, mapSettings } from '@latchkey/contract/application-settings';
+import { APPLICATION_FLAGS, APPLICATION_TEXTS, mapSettings } from '@latchkey/contract/setting-definitions';
 import { SETTING_NAMES, type SettingName } from './declaration.ts';
 import { type ChannelChange, planChannels } from './plan-channels.ts';
 import { type FileChange, planFiles } from './plan-files.ts';

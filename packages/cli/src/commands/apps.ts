@@ -1,13 +1,13 @@
 import type { Application, ApplicationListItem, Latchkey } from '@latchkey/client';
+import { APPLICATION_NAME, describeLength } from '@latchkey/contract/lengths';
+import { APPLICATION_SORTS } from '@latchkey/contract/list-order';
 import {
   APPLICATION_FLAGS,
   APPLICATION_TEXTS,
   FLAG_NAMES,
   TEXT_NAMES,
   type TextName,
-} from '@latchkey/contract/application-settings';
-import { APPLICATION_NAME, describeLength } from '@latchkey/contract/lengths';
-import { APPLICATION_SORTS } from '@latchkey/contract/list-order';
+} from '@latchkey/contract/setting-definitions';
 import { Command, Option } from 'commander';
 import type { Named } from '../lookup/find.ts';
 import { findApplication, resolveApplication } from '../lookup/resolve.ts';

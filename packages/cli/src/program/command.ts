@@ -1,4 +1,4 @@
-import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/key-rotation';
+import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/key-overlap';
 import { USAGE_DAYS_MAX } from '@latchkey/contract/limits';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { Context, type GlobalOptions } from './context.ts';

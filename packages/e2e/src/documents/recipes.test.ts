@@ -31,7 +31,7 @@ const RECIPES: Readonly<Record<string, ReadonlyArray<readonly [path: string, bef
     ['services/apps/src/db/schema.ts', '  version: Generated', '  label: Generated<string>;\n'],
     [SETTING, '  status: {\n    parse', '  label: text(APPLICATION_TEXTS.label.length),\n'],
     [
-      'packages/contract/src/application-settings.ts',
+      'packages/contract/src/setting-definitions.ts',
       "  version: {\n    field: 'version'",
       "  label: { field: 'label', length: VERSION, initial: '', example: 'a', isLive: false, meaning: 'Label.', title: 'Label', hint: 'Label.' },\n",
     ],

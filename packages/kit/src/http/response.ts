@@ -10,7 +10,8 @@ export function standardHeaders(publicUrl: string | undefined): Readonly<Record<
   return { ...STANDARD_HEADERS, ...(isSecure && { 'strict-transport-security': 'max-age=31536000' }) };
 }
 
-const DETAILS_MAX = 10;
+/** Most details of an error. */
+export const DETAILS_MAX = 10;
 
 /** The envelope for a failure. Messages of internal errors have the request id. */
 export function errorEnvelope(err: Pick<DomainError, 'code' | 'message' | 'details'>, requestId: string): object {

@@ -1,9 +1,10 @@
 import type { Acting } from '@latchkey/audit/actor';
 import { recordAudit } from '@latchkey/audit/record';
 import { runTransaction } from '@latchkey/audit/transaction';
+import { withoutInvisible } from '@latchkey/contract/invisible';
 import { APPLICATION_NAME, SEARCH_PARAMS_LENGTH_MAX } from '@latchkey/contract/lengths';
 import { newId, parseId } from '@latchkey/kit/validation/id';
-import { hasLength, withoutInvisible } from '@latchkey/kit/validation/text';
+import { hasLength } from '@latchkey/kit/validation/text';
 import type { CreateApplicationRequest, DeleteAccountApplicationsRequest } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';

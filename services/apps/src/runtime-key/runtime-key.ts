@@ -1,5 +1,5 @@
 import type { Acting } from '@latchkey/audit/actor';
-import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/key-rotation';
+import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/key-overlap';
 import { isMissingTable } from '@latchkey/kit/database/database';
 import { waitSeconds } from '@latchkey/kit/errors/errors';
 import { type KeyHolderRow, selectFirstSealedKey } from '../application/application.store.ts';

@@ -1,7 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { Acting } from '@latchkey/audit/actor';
-import { APPLICATION_TEXTS } from '@latchkey/contract/application-settings';
 import { describeLength, type Length } from '@latchkey/contract/lengths';
+import { APPLICATION_TEXTS } from '@latchkey/contract/setting-definitions';
 import { isExpected } from '@latchkey/kit/validation/etag';
 import { hasLength } from '@latchkey/kit/validation/text';
 import {

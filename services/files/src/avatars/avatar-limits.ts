@@ -1,4 +1,4 @@
-import { AVATAR_BYTES_MAX } from '@latchkey/contract/avatar';
+import { AVATAR_BYTES_MAX, AVATAR_PIXELS_MAX } from '@latchkey/contract/avatar';
 import { acquireAll, ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
 import { createShare } from '../concurrency.ts';
 import type { FilesConfig } from '../config.ts';
@@ -6,7 +6,6 @@ import { errors } from '../errors.ts';
 
 export type AvatarLimits = Readonly<ReturnType<typeof createAvatarLimits>>;
 
-const PIXELS_MAX = 16_000_000;
 const UPLOADS_MAX = 64;
 /** Two, as a few accounts with slow bodies must not use up the limit. */
 const UPLOADS_OF_ACCOUNT_MAX = 2;
@@ -20,7 +19,7 @@ export const DECODE_MS = 10_000;
 export function createAvatarLimits(config: Pick<FilesConfig, 'AVATAR_DECODES_AT_ONCE' | 'UPLOAD_DEADLINE_SECONDS'>) {
   return {
     byteSizeMax: AVATAR_BYTES_MAX,
-    pixelsMax: PIXELS_MAX,
+    pixelsMax: AVATAR_PIXELS_MAX,
     bodyMs: Math.min(config.UPLOAD_DEADLINE_SECONDS * 1_000, BODY_MS_MAX),
     waitMs: WAIT_MS,
     decodesMax: config.AVATAR_DECODES_AT_ONCE,

@@ -14,9 +14,10 @@ import { createTestClock, type TestClock } from '@latchkey/testkit/values/test-c
 import type pg from 'pg';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { readFilesConfig } from '../config.ts';
-import { type FileLimits, type FilesContext, openContext, SCHEMA } from '../context.ts';
+import { type FilesContext, openContext, SCHEMA } from '../context.ts';
 import { migrations } from '../db/migrations.ts';
 import { filesRoutes } from '../files.rpc.ts';
+import type { FileLimits } from '../limits.ts';
 import type { ObjectStore } from '../storage/object-store/object-store.ts';
 import { createFakeApps, type FakeApps, type OwnedRef } from './fake-apps.ts';
 import { openPool } from './open-pool.ts';

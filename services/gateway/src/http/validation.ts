@@ -1,9 +1,9 @@
 import type { ErrorDetail } from '@latchkey/kit/errors/errors';
+import { DETAILS_MAX } from '@latchkey/kit/http/response';
 import { formatCount } from '@latchkey/kit/validation/text';
 import type { FastifyRequest, FastifySchemaCompiler } from 'fastify';
 import type { z } from 'zod';
 import { errors } from '../errors.ts';
-import { ISSUES_MAX } from '../routing/list.ts';
 
 /** Names of the parts of a request in details, by Fastify's names. */
 const PARTS: Readonly<Record<string, string>> = { body: 'body', querystring: 'query', params: 'params', headers: 'header' };
@@ -15,7 +15,7 @@ export const compileValidator: FastifySchemaCompiler<z.ZodType> = ({ schema, htt
   return (data: unknown) => {
     const parsed = schema.safeParse(data, { error });
     if (parsed.success) return { value: parsed.data };
-    const details = parsed.error.issues.slice(0, ISSUES_MAX).map(({ path, message }) => ({
+    const details = parsed.error.issues.slice(0, DETAILS_MAX).map(({ path, message }) => ({
       path: [part, ...path].join('.'),
       message,
     }));

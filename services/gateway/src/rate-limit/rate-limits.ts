@@ -1,3 +1,4 @@
+import { DEFAULT_LIMITS } from '@latchkey/contract/limits';
 import { integerSetting } from '@latchkey/kit/config/settings';
 import { type DomainError, waitSeconds } from '@latchkey/kit/errors/errors';
 import { rateLimitPolicy, rateLimitState } from '@latchkey/kit/http/rate-limit-headers';
@@ -8,17 +9,17 @@ import { errors } from '../errors.ts';
 
 const MINUTE_MS = 60_000;
 const LIMIT_MAX = 1_000_000_000;
-const limit = (fallback: number) => integerSetting(1, LIMIT_MAX).default(fallback);
+const limit = integerSetting(1, LIMIT_MAX);
 
 /** Settings of the largest counts. */
 export const rateLimitSettings = {
-  RATE_LIMIT_IP_PER_MINUTE: limit(600),
-  RATE_LIMIT_PRINCIPAL_PER_MINUTE: limit(300),
-  AUTH_ATTEMPTS_PER_MINUTE: limit(10),
-  SIGN_IN_FAILURES_PER_15_MINUTES: limit(10),
-  API_KEYS_CREATED_PER_HOUR: limit(10),
-  UPLOAD_ATTEMPTS_PER_MINUTE: limit(10),
-  UPDATE_FEEDS_PER_MINUTE: limit(120),
+  RATE_LIMIT_IP_PER_MINUTE: limit.default(DEFAULT_LIMITS.RATE_LIMIT_IP_PER_MINUTE),
+  RATE_LIMIT_PRINCIPAL_PER_MINUTE: limit.default(DEFAULT_LIMITS.RATE_LIMIT_PRINCIPAL_PER_MINUTE),
+  AUTH_ATTEMPTS_PER_MINUTE: limit.default(DEFAULT_LIMITS.AUTH_ATTEMPTS_PER_MINUTE),
+  SIGN_IN_FAILURES_PER_15_MINUTES: limit.default(DEFAULT_LIMITS.SIGN_IN_FAILURES_PER_15_MINUTES),
+  API_KEYS_CREATED_PER_HOUR: limit.default(DEFAULT_LIMITS.API_KEYS_CREATED_PER_HOUR),
+  UPLOAD_ATTEMPTS_PER_MINUTE: limit.default(DEFAULT_LIMITS.UPLOAD_ATTEMPTS_PER_MINUTE),
+  UPDATE_FEEDS_PER_MINUTE: limit.default(DEFAULT_LIMITS.UPDATE_FEEDS_PER_MINUTE),
 };
 
 /** Events allowed in a window that begins with the first of them. */

@@ -1,7 +1,7 @@
-import { STATUSES } from '@latchkey/contract/application-settings';
 import { SEARCH_PARAMS_LENGTH_MAX } from '@latchkey/contract/lengths';
 import { APPLICATION_SORTS, withDescending } from '@latchkey/contract/list-order';
 import { APPLICATIONS_PAGE_SIZE } from '@latchkey/contract/page-size';
+import { STATUSES } from '@latchkey/contract/setting-definitions';
 import { ApplicationStatus, SummaryOrder } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { z } from 'zod';
 import { defineRoute, type RouteContext } from '../routing/route.ts';

@@ -1,3 +1,4 @@
+import { describeLength } from '@latchkey/contract/lengths';
 import {
   APPLICATION_FLAGS,
   APPLICATION_TEXTS,
@@ -5,8 +6,7 @@ import {
   mapSettings,
   STATUSES,
   TEXT_NAMES,
-} from '@latchkey/contract/application-settings';
-import { describeLength } from '@latchkey/contract/lengths';
+} from '@latchkey/contract/setting-definitions';
 import {
   ApplicationService,
   type ApplicationSettings,

@@ -111,7 +111,7 @@ export function fileRoutes({ clients }: RouteContext) {
       operationId: 'getFilesTable',
       application: 'query',
       summary: 'List the files of an application',
-      description: `Newest first, ${FILES_PAGE_SIZE} a page.`,
+      description: `Newest first, ${FILES_PAGE_SIZE.default} a page.`,
       query: tableQuery,
       data: z.array(fileRow),
       extraFields: { totalPages: z.int().meta({ examples: [1] }) },
@@ -119,8 +119,8 @@ export function fileRoutes({ clients }: RouteContext) {
       message: 'Successfully fetched table',
       handle: async ({ application, principal: { username }, query }) => {
         const { currentPage: page = 1n, searchParams: nameContains = '' } = query;
-        const found = await files.listFiles({ ...application, pageSize: FILES_PAGE_SIZE, page, nameContains });
-        const totalPages = Math.ceil(Number(found.totalFiles) / FILES_PAGE_SIZE);
+        const found = await files.listFiles({ ...application, pageSize: FILES_PAGE_SIZE.default, page, nameContains });
+        const totalPages = Math.ceil(Number(found.totalFiles) / FILES_PAGE_SIZE.default);
         // The account uploaded all its files.
         return { data: found.files.map((file) => ({ ...file, user: { username } })), extraFields: { totalPages } };
       },

@@ -1,11 +1,8 @@
 import { z } from 'zod';
 
-/** Most details of an error. */
-export const ISSUES_MAX = 10;
-
 /**
  * Invalid elements after which the rest of a list is not checked, so that a body makes about
- * {@link ISSUES_MAX} issues, however long its lists are.
+ * as many issues as an error has details, however long its lists are.
  */
 const INVALID_ELEMENTS_MAX = 3;
 

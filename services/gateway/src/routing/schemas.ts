@@ -1,8 +1,9 @@
 import { FILE_NAME, FILE_NAME_LENGTH_MAX, FILE_NAME_RULE } from '@latchkey/contract/file-name';
-import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/key-rotation';
+import { withoutInvisible } from '@latchkey/contract/invisible';
+import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/key-overlap';
 import { describeLength, EMAIL_LENGTH_MAX, type Length, PASSWORD } from '@latchkey/contract/lengths';
 import { USAGE_DAYS_MAX } from '@latchkey/contract/limits';
-import { formatCount, hasLength, isStorable, withoutInvisible } from '@latchkey/kit/validation/text';
+import { formatCount, hasLength, isStorable } from '@latchkey/kit/validation/text';
 import { z } from 'zod';
 
 export function trimmedText(length: Length, description: string) {

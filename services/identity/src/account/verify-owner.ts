@@ -1,3 +1,4 @@
+import { PASSWORD_FAILURES_MAX } from '@latchkey/contract/limits';
 import type { DomainError } from '@latchkey/kit/errors/errors';
 import { parseId } from '@latchkey/kit/validation/id';
 import { recordFailures } from '../audit/credential-failures.ts';
@@ -13,8 +14,6 @@ import { failureLimitReached, withFailure } from './proof-failures.ts';
 
 /** A session of an account without a password counts as a fresh sign-in for this long. */
 const FRESH_MS = 10 * 60_000;
-/** Wrong passwords within sessions of an account in 15 minutes. */
-const PASSWORD_FAILURES_MAX = 10;
 
 interface OwnerProof {
   readonly password: string;

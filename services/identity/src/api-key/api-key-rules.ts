@@ -1,10 +1,11 @@
 import type { Changes } from '@latchkey/audit/record';
+import { withoutInvisible } from '@latchkey/contract/invisible';
 import { describeLength, KEY_NAME } from '@latchkey/contract/lengths';
 import { KEY_APPLICATIONS_MAX } from '@latchkey/contract/limits';
 import { SCOPES } from '@latchkey/contract/scopes';
 import type { DomainError } from '@latchkey/kit/errors/errors';
 import { parseId } from '@latchkey/kit/validation/id';
-import { hasLength, withoutInvisible } from '@latchkey/kit/validation/text';
+import { hasLength } from '@latchkey/kit/validation/text';
 import { errors } from '../errors.ts';
 import type { ApiKeyRow } from './api-key.store.ts';
 

@@ -1,5 +1,5 @@
 import { runTransaction } from '@latchkey/audit/transaction';
-import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/key-rotation';
+import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/key-overlap';
 import { SEARCH_PARAMS_LENGTH_MAX } from '@latchkey/contract/lengths';
 import { API_KEYS_PAGE_SIZE } from '@latchkey/contract/page-size';
 import { hmac } from '@latchkey/kit/crypto/secrets';

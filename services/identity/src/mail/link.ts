@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { MAILS_PER_HOUR_MAX } from '@latchkey/contract/limits';
 import { hmac } from '@latchkey/kit/crypto/secrets';
 import { deleteInBatches } from '@latchkey/kit/sweeper/sweeper';
 import { newId } from '@latchkey/kit/validation/id';
@@ -9,8 +10,6 @@ import { deleteMails, insertMail, type LinkHolder, type MailRow, selectLatestLin
 
 const LIFETIME_MS = 30 * 60_000;
 const WINDOW_MS = 60 * 60_000;
-/** Mails with a link in a window, for an account and for an address. */
-const LINKS_MAX = 5;
 /** 192 bits: a link to a local server then fits in an unfolded line of a mail (76 characters). */
 const TOKEN_BYTES = 24;
 const TOKEN = /^[A-Za-z0-9_-]{32}$/;
@@ -37,10 +36,10 @@ export async function addMail(
 /** The rate-limit error of a further mail with a link; undefined below the limit. */
 export async function linkLimitReached({ clock }: IdentityContext, tx: Db, holder: LinkHolder) {
   const nowMs = clock().getTime();
-  const blocking = await selectLatestLink(tx, holder, LINKS_MAX, new Date(nowMs - WINDOW_MS));
+  const blocking = await selectLatestLink(tx, holder, MAILS_PER_HOUR_MAX, new Date(nowMs - WINDOW_MS));
   if (!blocking) return undefined;
   const retryMs = blocking.getTime() + WINDOW_MS - nowMs;
-  return errors.mail_limit_reached({ policy: 'mails', limit: LINKS_MAX, windowMs: WINDOW_MS, retryMs });
+  return errors.mail_limit_reached({ policy: 'mails', limit: MAILS_PER_HOUR_MAX, windowMs: WINDOW_MS, retryMs });
 }
 
 /**

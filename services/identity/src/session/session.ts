@@ -1,9 +1,9 @@
 import { hash, type KeyObject, randomBytes } from 'node:crypto';
 import { runTransaction } from '@latchkey/audit/transaction';
+import { withoutInvisible } from '@latchkey/contract/invisible';
 import { hmac } from '@latchkey/kit/crypto/secrets';
 import { deleteInBatches } from '@latchkey/kit/sweeper/sweeper';
 import { newId, parseId } from '@latchkey/kit/validation/id';
-import { withoutInvisible } from '@latchkey/kit/validation/text';
 import type { SignOutRequest } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { asSession, recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';

@@ -1,3 +1,4 @@
+import { AVATAR_SIDE_MAX } from '@latchkey/contract/avatar';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type PointerEvent, useEffect, useId, useRef, useState } from 'react';
 import { latchkey } from '../../api/client.ts';
@@ -10,7 +11,6 @@ import { toast } from '../../toast/toasts.ts';
 import styles from './account.module.css';
 
 /** The service stores avatars of this size. */
-const SIDE = 256;
 const ZOOM_MAX = 4;
 
 /** The square of an image: how much it is enlarged, and where it is, from -1 to 1. */
@@ -95,8 +95,8 @@ function CropForm({ image, onClose }: { readonly image: ImageBitmap; readonly on
       <canvas
         ref={canvas}
         className={styles.canvas}
-        width={SIDE}
-        height={SIDE}
+        width={AVATAR_SIDE_MAX}
+        height={AVATAR_SIDE_MAX}
         role="img"
         aria-label="The avatar as it will be"
         onPointerDown={(event) => event.currentTarget.setPointerCapture(event.pointerId)}
@@ -147,7 +147,7 @@ const limit = (value: number) => Math.max(-1, Math.min(1, value));
 
 function move(crop: Crop, image: ImageBitmap, { movementX, movementY }: PointerEvent): Crop {
   const { side, roomX, roomY } = measure(image, crop.zoom);
-  const perPixel = (2 * side) / SIDE;
+  const perPixel = (2 * side) / AVATAR_SIDE_MAX;
   return {
     ...crop,
     x: roomX > 0 ? limit(crop.x - (movementX * perPixel) / roomX) : 0,
@@ -159,9 +159,9 @@ function draw(canvas: HTMLCanvasElement | null, image: ImageBitmap, { zoom, x, y
   const context = canvas?.getContext('2d');
   if (!context) return;
   const { side, roomX, roomY } = measure(image, zoom);
-  context.clearRect(0, 0, SIDE, SIDE);
+  context.clearRect(0, 0, AVATAR_SIDE_MAX, AVATAR_SIDE_MAX);
   context.imageSmoothingQuality = 'high';
-  context.drawImage(image, (roomX * (x + 1)) / 2, (roomY * (y + 1)) / 2, side, side, 0, 0, SIDE, SIDE);
+  context.drawImage(image, (roomX * (x + 1)) / 2, (roomY * (y + 1)) / 2, side, side, 0, 0, AVATAR_SIDE_MAX, AVATAR_SIDE_MAX);
 }
 
 function toBlob(canvas: HTMLCanvasElement | null): Promise<Blob> {

@@ -1,4 +1,5 @@
 import type { ApplicationSettings } from '@latchkey/client';
+import { describeLength } from '@latchkey/contract/lengths';
 import {
   APPLICATION_FLAGS,
   APPLICATION_TEXTS,
@@ -6,8 +7,7 @@ import {
   type FlagName,
   TEXT_NAMES,
   type TextName,
-} from '@latchkey/contract/application-settings';
-import { describeLength } from '@latchkey/contract/lengths';
+} from '@latchkey/contract/setting-definitions';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Button } from '../../components/button.tsx';

@@ -1,5 +1,5 @@
 import type { AuditEntry, Scope } from '@latchkey/client';
-import { APPLICATION_FLAGS } from '@latchkey/contract/application-settings';
+import { APPLICATION_FLAGS } from '@latchkey/contract/setting-definitions';
 import { formatExact } from '../../components/relative-time.tsx';
 import { formatBytes } from '../../format/bytes.ts';
 import { nameScopes } from '../api-keys/scopes.ts';

@@ -1,7 +1,6 @@
+import { AVATAR_SIDE_MAX } from '@latchkey/contract/avatar';
 import sharp from 'sharp';
 import { checkImage, ImageRejected } from './check-image.ts';
-
-const AVATAR_SIDE_MAX = 256;
 
 /**
  * Longest side of an upload; JPEG has no more. Decoders hold several rows: a PNG of 4,000,000 x 4

@@ -2,13 +2,13 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { AVATAR_PIXELS_MAX } from '@latchkey/contract/avatar';
 import { eventually } from '@latchkey/testkit/eventually';
 import sharp from 'sharp';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { heavyPng, noiseImage, plainImage } from '../../testing/avatar/images.ts';
 import { createDecoderPool, Decoder, DecoderLost, type DecoderPoolOptions, type ImageSource } from './decoder.ts';
 
-const PIXELS_MAX = 16_000_000;
 const READY = '{"ready":true}\n';
 
 const encode = (bytes: Buffer): ImageSource => ({ base64: bytes.toString('base64') });
@@ -41,7 +41,7 @@ async function decoderSending(text: string, code = ''): Promise<Decoder> {
   return decoder;
 }
 
-const convert = (decoder: Decoder) => decoder.convert(image, PIXELS_MAX, 10_000);
+const convert = (decoder: Decoder) => decoder.convert(image, AVATAR_PIXELS_MAX, 10_000);
 
 describe('a response of a decoder that an image has taken over', () => {
   it.each([
@@ -84,7 +84,7 @@ describe('a decoder', () => {
 
   it('that takes too long rejects the image and is killed', async () => {
     const decoder = await decoderSending('');
-    const converted = decoder.convert(image, PIXELS_MAX, 50);
+    const converted = decoder.convert(image, AVATAR_PIXELS_MAX, 50);
     await expect(converted).rejects.toMatchObject({ reason: 'image_undecodable' });
     expect(decoder.hasEnded).toBe(true);
   });
@@ -98,7 +98,7 @@ describe.runIf(process.platform === 'linux')('a pool of decoders', () => {
     const before = new Set(childPids());
     const lost: Error[] = [];
     const onLost = (err: Error) => void lost.push(err);
-    const pool = createDecoderPool({ pixelsMax: PIXELS_MAX, timeoutMs: 10_000, onLost, ...options });
+    const pool = createDecoderPool({ pixelsMax: AVATAR_PIXELS_MAX, timeoutMs: 10_000, onLost, ...options });
     onTestFinished(() => pool.close());
     return { pool, lost, pids: () => childPids().filter((pid) => !before.has(pid)) };
   };

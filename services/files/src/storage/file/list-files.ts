@@ -5,8 +5,6 @@ import { errors } from '../../errors.ts';
 import { type ApplicationRef, parseRef, readOwned } from '../application/owned-application.ts';
 import { type FilePage, type Slice, selectMatches, selectPage } from './file-page.store.ts';
 
-const PAGE_SIZE_MAX = 100;
-
 /** More files than any application has: larger offsets are past the end too. */
 const OFFSET_MAX = 1_000_000_000_000n;
 
@@ -35,8 +33,8 @@ async function select(ctx: FilesContext, applicationId: string, slice: Slice, na
 
 /** Zeros are defaults. */
 function toSlice(pageSize: number, page: bigint): Slice {
-  if (pageSize < 0 || pageSize > PAGE_SIZE_MAX || page < 0n) throw errors.page_invalid();
-  const limit = pageSize || FILES_PAGE_SIZE;
+  if (pageSize < 0 || pageSize > FILES_PAGE_SIZE.max || page < 0n) throw errors.page_invalid();
+  const limit = pageSize || FILES_PAGE_SIZE.default;
   const offset = ((page || 1n) - 1n) * BigInt(limit);
   return { limit, offset: Number(offset > OFFSET_MAX ? OFFSET_MAX : offset) };
 }

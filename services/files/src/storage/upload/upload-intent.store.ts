@@ -1,7 +1,7 @@
 import { hasEnded } from '@latchkey/kit/database/process-lock';
 import { type Insertable, type Kysely, type RawBuilder, sql } from 'kysely';
-import type { FileLimits } from '../../context.ts';
 import type { FilesDatabase, UploadIntentTable } from '../../db/schema.ts';
+import type { FileLimits } from '../../limits.ts';
 import { afterMs, LATE_WRITE_MS } from '../object-deletion/object-deletion.store.ts';
 import { usageLock } from './usage.store.ts';
 

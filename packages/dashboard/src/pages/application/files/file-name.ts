@@ -1,19 +1,13 @@
 import { FILE_NAME, FILE_NAME_LENGTH_MAX as LENGTH_MAX } from '@latchkey/contract/file-name';
+import { withoutInvisible } from '@latchkey/contract/invisible';
 
 const EXTENSION = /(?:\.tar)?\.[A-Za-z0-9]{1,7}$/;
 
 export const NAME_RULE = `1 to ${LENGTH_MAX} letters, digits, dashes and underscores, with single spaces or dots between them.`;
 
-/** The name as the service stores it. */
-export const normalizeName = (name: string) =>
-  name
-    .normalize('NFC')
-    .replace(/[\p{Cc}\p{Cf}]/gu, '')
-    .trim();
-
 /** Reason why files cannot have this name; undefined if they can. */
 export function findNameProblem(name: string): string | undefined {
-  const text = normalizeName(name);
+  const text = withoutInvisible(name);
   if (text === '') return 'Enter a name.';
   const { length } = [...text];
   if (length > LENGTH_MAX) return `${length} characters: names have at most ${LENGTH_MAX}.`;
@@ -30,7 +24,7 @@ export function numberName(name: string, number: number): string {
 
 /** A valid name that is as much as possible like the given one, with its extension. */
 export function suggestName(name: string): string {
-  const text = normalizeName(name);
+  const text = withoutInvisible(name);
   if (findNameProblem(text) === undefined) return text;
   const [extension = ''] = EXTENSION.exec(text) ?? [];
   const base = text

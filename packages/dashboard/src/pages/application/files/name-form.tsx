@@ -1,8 +1,9 @@
+import { withoutInvisible } from '@latchkey/contract/invisible';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useId, useRef, useState } from 'react';
 import { Button } from '../../../components/button.tsx';
 import form from '../../../components/form.module.css';
-import { findNameProblem, NAME_RULE, normalizeName } from './file-name.ts';
+import { findNameProblem, NAME_RULE } from './file-name.ts';
 import styles from './files.module.css';
 import { nameQuery } from './queries.ts';
 
@@ -20,7 +21,7 @@ function usePaused(value: string): string {
 
 /** Result of the check of a name, which runs while typing pauses. */
 function useNameCheck(applicationId: string, text: string, current: string | undefined) {
-  const name = normalizeName(text);
+  const name = withoutInvisible(text);
   const problem = findNameProblem(name);
   const isPaused = usePaused(name) === name;
   const isAsked = isPaused && problem === undefined && name !== current;
@@ -60,7 +61,7 @@ export function NameForm({ applicationId, label, name, current, action, takesFoc
       className={styles.nameForm}
       onSubmit={(event) => {
         event.preventDefault();
-        if (problem === undefined) onSubmit(normalizeName(text));
+        if (problem === undefined) onSubmit(withoutInvisible(text));
         else input.current?.focus();
       }}
     >

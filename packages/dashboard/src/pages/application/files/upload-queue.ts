@@ -1,5 +1,6 @@
 import { LatchkeyError, type UploadProgress } from '@latchkey/client';
-import { findNameProblem, normalizeName, numberName, suggestName } from './file-name.ts';
+import { withoutInvisible } from '@latchkey/contract/invisible';
+import { findNameProblem, numberName, suggestName } from './file-name.ts';
 
 export type UploadState =
   /** The name has to be changed first, or the file that has it replaced. */
@@ -95,7 +96,7 @@ export class UploadQueue {
   add(applicationId: string, files: readonly File[], ifTaken: IfTaken = 'ask'): number {
     const added = files.slice(0, QUEUE_MAX - this.#snapshot.uploads.length).map((file): Upload => {
       this.#lastId += 1;
-      const name = normalizeName(file.name);
+      const name = withoutInvisible(file.name);
       const state = this.#findSizeProblem(file) ?? toState(name);
       return { id: this.#lastId, applicationId, file, name: suggestName(name), ifTaken, state };
     });
@@ -107,7 +108,7 @@ export class UploadQueue {
   /** Puts an upload into the queue, with this name: the first time, and to try again. */
   start(id: number, { name, ifTaken }: { readonly name?: string; readonly ifTaken?: IfTaken } = {}): void {
     this.#change(id, (upload) => {
-      const wanted = normalizeName(name ?? upload.name);
+      const wanted = withoutInvisible(name ?? upload.name);
       const decided = name === undefined ? upload.ifTaken : 'ask';
       return { ...upload, name: wanted, ifTaken: ifTaken ?? decided, state: toState(wanted) };
     });
