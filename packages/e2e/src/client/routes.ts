@@ -18,7 +18,8 @@ export interface RouteCase {
 
 const PANEL = '/api/v1/panel';
 const AUTH = '/api/v1/auth';
-const NOTHING = '00000000-0000-7000-8000-000000000000';
+/** Id in the paths of routes on something of an account. */
+export const NOTHING = '00000000-0000-7000-8000-000000000000';
 const SMALLEST_PNG = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==',
   'base64',

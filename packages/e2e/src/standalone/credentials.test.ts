@@ -41,37 +41,12 @@ const send = (api: Api, route: RouteCase, headers: Record<string, string> = {}):
 };
 const cases = (routes: readonly RouteCase[]) => routes.map((route) => [nameOf(route), route] as const);
 
-function invalidCookies(): string[] {
-  const token = owner.cookie.slice('session='.length);
-  const tokens = ['', 'abc', 'a'.repeat(43), 'a'.repeat(4_000), token.toUpperCase(), token.slice(0, -1), `${token}a`];
-  const others = [owner.csrfToken, key.text, runtimeKeys.socketKey];
-  return [ended.cookie, ...[...tokens, ...others].map((text) => `session=${text}`)];
-}
-
-/** Invalid `Authorization` values. */
-function invalidValues(): string[] {
+/** Credentials of other kinds, and mistyped and made-up ones. How each is parsed is tested at the gateway. */
+function invalidTexts(): string[] {
   const { text, record } = key;
-  const token = owner.cookie.slice('session='.length);
-  const foreign = [runtimeKeys.socketKey, runtimeKeys.httpKey, token, owner.cookie, owner.csrfToken, SERVICE_CREDENTIAL];
-  const wrong = [
-    `${text} x`,
-    `${text}, Bearer ${text}`,
-    'abc',
-    text.replace('lk_mgmt_', 'lk_test_'),
-    text.toUpperCase(),
-    text.slice(0, -1),
-    `${text}0`,
-  ];
-  const forged = [
-    mistype(text),
-    forgeKey(),
-    forgeKey(record.publicId),
-    forgeKey(revoked.record.publicId),
-    mistype(expired),
-    'a'.repeat(8_000),
-  ];
-  const schemes = ['', text, `Basic ${text}`, 'Bearer', `Basic ${btoa(`${owner.email}:${owner.password}`)}`];
-  return [...schemes, ...[...foreign, ...wrong, ...forged].map((one) => `Bearer ${one}`)];
+  const other = [runtimeKeys.socketKey, runtimeKeys.httpKey, owner.csrfToken, SERVICE_CREDENTIAL];
+  const forged = [mistype(text), forgeKey(), forgeKey(record.publicId), forgeKey(revoked.record.publicId), mistype(expired)];
+  return ['', 'abc', 'a'.repeat(4_000), text.toUpperCase(), text.slice(0, -1), `${text}0`, ...other, ...forged];
 }
 
 async function expectSessionInvalid(route: RouteCase, cookies = [ended.cookie]): Promise<void> {
@@ -84,9 +59,13 @@ async function expectSessionInvalid(route: RouteCase, cookies = [ended.cookie]):
 
 it('rejects every invalid key and session', async () => {
   const [route] = KEY_ROUTES as [RouteCase];
-  for (const authorization of invalidValues())
+  const token = owner.cookie.slice('session='.length);
+  for (const text of [...invalidTexts(), token]) {
+    const authorization = `Bearer ${text}`;
     expect(outcome(await send(sharedApi(), route, { authorization })), authorization).toBe('401 api_key_invalid');
-  await expectSessionInvalid(route, invalidCookies());
+  }
+  const texts = [...invalidTexts(), key.text, token.toUpperCase(), token.slice(0, -1), `${token}a`];
+  await expectSessionInvalid(route, [ended.cookie, ...texts.map((text) => `session=${text}`)]);
 });
 
 describe.each(cases(KEY_ROUTES))('%s', (_name, route) => {
@@ -130,6 +109,14 @@ describe.each(cases(SESSION_ROUTES))('%s', (_name, route) => {
       const forged = { ...beside, authorization: `Bearer ${forgeKey()}` };
       expect(outcome(await send(sharedApi(), route, forged))).toBe('401 api_key_invalid');
     }
+  });
+});
+
+describe.each(cases([...KEY_ROUTES, ...SESSION_ROUTES].filter(({ method }) => method !== 'GET')))('%s', (_name, route) => {
+  it('rejects a session without its own CSRF token, and from another origin', async () => {
+    const as = async (headers: Record<string, string>) => outcome(await send(owner.session.with(headers), route));
+    for (const token of ['', ended.csrfToken]) expect(await as({ 'x-csrf-token': token }), token).toBe('403 csrf_invalid');
+    for (const origin of ['null', 'https://evil.example']) expect(await as({ origin }), origin).toBe('403 csrf_invalid');
   });
 });
 

@@ -1,8 +1,8 @@
-import { beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, expect, it } from 'vitest';
 import type { Answer, Api, SendOptions } from '../client/api.ts';
 import { createApplication, createKey, type Key, type Owner, readState, signUp } from '../client/caller.ts';
 import { ACTION, upload } from '../client/files.ts';
-import { APPLICATION_ROUTES, nameOf } from '../client/routes.ts';
+import { APPLICATION_ROUTES, KEY_ROUTES, NOTHING, nameOf, SESSION_ROUTES } from '../client/routes.ts';
 
 /** S1: what is another account's has, byte for byte, the response of what never existed. */
 const NEVER = '01900000-0000-7000-8000-00000000dead';
@@ -14,6 +14,8 @@ let foreign: string;
 let deleted: string;
 let foreignKey: Key;
 let foreignFile: string;
+/** Restricted to another application than the others. */
+let elsewhere: Api;
 let states: string[];
 const callers: Record<string, Api> = {};
 const readStates = () => Promise.all([owner, stranger].map((one) => readState(one)));
@@ -27,8 +29,11 @@ beforeAll(async () => {
   callers.session = owner.session;
   callers.key = (await createKey(owner)).api;
   callers['restricted key'] = (await createKey(owner, { applicationIds: [own] })).api;
+  elsewhere = (await createKey(owner, { applicationIds: [await createApplication(owner.session)] })).api;
   states = await readStates();
 });
+// None of the rejected requests has changed anything.
+afterEach(async () => expect(await readStates()).toEqual(states));
 
 /** Unknown ids. */
 const ids = () => [
@@ -92,30 +97,31 @@ it.each(['delete_file', 'change_file_name'])(
   },
 );
 
-describe('the API key routes', () => {
-  it.each([
-    ['PATCH', (id: string): Target => ({ path: `${KEYS}/${encodeURIComponent(id)}`, body: { name: 'Taken over' } })],
-    ['POST', (id: string): Target => ({ path: `${KEYS}/${encodeURIComponent(id)}/revoke` })],
-  ])('%s answer so for a key', async (method, at) => {
-    // An empty id names another route.
-    await expectLikeNever(owner.session, method, at, ids().filter(Boolean));
-  });
+/** Routes on something that is prepared, whose id is in their path. */
+const ID_ROUTES = [...KEY_ROUTES, ...SESSION_ROUTES].filter(({ path, prepare }) => prepare && path.includes(NOTHING));
 
-  it('answer so for an application to restrict a key to', async () => {
-    const { id } = await createKey(owner, { applicationIds: [own] });
+it.each(ID_ROUTES.map((route) => [nameOf(route), route] as const))(
+  '%s answers so for what another account has, and for what has no UUID',
+  async (_name, route) => {
+    const { path = '', ...options } = (await route.prepare?.(stranger.session, foreign)) ?? {};
+    const { path: ownPath = '' } = (await route.prepare?.(owner.session, own)) ?? {};
     states = await readStates();
-    const body = { name: 'Restricted', scopes: ['applications:read'], allApplications: false };
-    const create = (applicationIds: string[]) => ({ path: KEYS, body: { ...body, applicationIds } });
-    await expectLikeNever(owner.session, 'POST', (one) => create([one]));
-    await expectLikeNever(owner.session, 'POST', (one) => create([own, one]), [foreign, deleted]);
-    const change = (one: string) => ({ path: `${KEYS}/${id}`, body: { applicationIds: [own, one] } });
-    await expectLikeNever(owner.session, 'PATCH', change, [foreign, deleted]);
-  });
-});
+    const at = (id: string) => ({ ...options, path: route.path.replace(NOTHING, id) });
+    const foreignId = path.slice(route.path.indexOf(NOTHING), route.path.indexOf(NOTHING) + NOTHING.length);
+    await expectLikeNever(owner.session, route.method, at, [foreignId, 'abc', '%00', encodeURIComponent("' OR 1=1 --")]);
+    const answer = await elsewhere.send(route.method, ownPath, options);
+    expect([answer.status, answer.code]).toEqual([403, route.scope ? 'application_forbidden' : 'session_required']);
+  },
+);
 
-it('none of these requests changed anything', async () => {
-  expect(await readStates()).toEqual(states);
-  expect((await foreignKey.api.get('/api/v1/panel/get-applications')).status).toBe(200);
+it('a key can not be restricted to an application of another account, which has the same answer', async () => {
+  const { id } = await createKey(owner, { applicationIds: [own] });
+  states = await readStates();
+  const body = { name: 'Restricted', scopes: ['applications:read'], allApplications: false };
+  const create = (applicationIds: string[]) => ({ path: KEYS, body: { ...body, applicationIds } });
+  await expectLikeNever(owner.session, 'POST', (one) => create([own, one]), [foreign, deleted, '']);
+  const change = (one: string) => ({ path: `${KEYS}/${id}`, body: { applicationIds: [own, one] } });
+  await expectLikeNever(owner.session, 'PATCH', change, [foreign, deleted]);
 });
 
 it('an own id may be written in capitals', async () => {
