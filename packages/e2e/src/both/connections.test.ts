@@ -1,36 +1,25 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { Agent, request } from 'node:http';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { eventually } from '@latchkey/testkit/eventually';
-import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, expect, inject, it, onTestFinished } from 'vitest';
 import type { Api } from '../client/api.ts';
 import { createApplication, createKey, signUp } from '../client/caller.ts';
-import { curlUpload } from '../client/curl.ts';
-import { listNames, MIB, outcome, upload } from '../client/files.ts';
 import { LiveClient, readSocketKey } from '../client/live.ts';
 import { openSocket } from '../client/raw-request.ts';
-import { startUpload } from '../client/running-upload.ts';
 import { type DedicatedInstance, startDedicatedInstance } from '../instance/dedicated-instance.ts';
 import { findServiceProcesses } from '../instance/running-processes.ts';
 
 const SETTINGS = '/api/v1/panel/get-application-settings';
-/** Far more than fits in the buffers between a client and the service. */
-const FAR_TOO_LARGE = 24 * MIB;
-/** Long enough for uploads of 24 MiB on a busy machine. */
-const DEADLINE_S = 5;
 
 let instance: DedicatedInstance;
 let folder: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'latchkey-connections-'));
-  const counting = { NODE_OPTIONS: `--import=${COUNTER}`, WRITES_DIR: folder };
-  const limits = { FILE_SIZE_LIMIT_MIB: '1', UPLOAD_DEADLINE_SECONDS: String(DEADLINE_S) };
-  instance = await startDedicatedInstance({ env: { ...counting, ...limits } });
-  await writeFile(join(folder, 'fits'), new Uint8Array(MIB));
-  await writeFile(join(folder, 'large'), new Uint8Array(FAR_TOO_LARGE));
+  instance = await startDedicatedInstance({ env: { NODE_OPTIONS: `--import=${COUNTER}`, WRITES_DIR: folder } });
 });
 afterAll(async () => {
   await instance?.stop();
@@ -38,7 +27,7 @@ afterAll(async () => {
 });
 
 /** A new account's key and application, so that no limit of another test is in the way. */
-async function createUploader(): Promise<{ api: Api; applicationId: string }> {
+async function createCaller(): Promise<{ api: Api; applicationId: string }> {
   const { api } = await createKey(await signUp(instance.api));
   return { api, applicationId: await createApplication(api) };
 }
@@ -100,7 +89,7 @@ const COSTS = {
 };
 
 it(`${READS} concurrent reads cost each process these writes, statements, commands and calls`, async () => {
-  const { api, applicationId } = await createUploader();
+  const { api, applicationId } = await createCaller();
   const path = `${SETTINGS}?applicationId=${applicationId}`;
   const request = `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: ${api.headers.authorization}\r\n\r\n`;
   const sockets = await Promise.all(Array.from({ length: READS }, () => openSocket(instance.port)));
@@ -121,58 +110,6 @@ it(`${READS} concurrent reads cost each process these writes, statements, comman
     expect(subtract(await readCounts(folder, peers), before)).toEqual(COSTS[instance.shape]);
   };
   await eventually(readTogether, { timeoutMs: 20_000 });
-});
-
-describe('the response to a body that is too large reaches', () => {
-  it.each([
-    ['-T FILE', 'Expect:'],
-    ['-T -', 'Expect: 100-continue'],
-    ['--data-binary @FILE', 'Expect:'],
-  ])('curl %s with %s, which uploads what fits in the same way', async (args, header) => {
-    const { api, applicationId } = await createUploader();
-    const curl = (file: string) => {
-      const path = join(folder, file);
-      const filled = args.split(' ').map((arg) => arg.replace('FILE', path));
-      return curlUpload(api, { applicationId, fileName: file }, ['-H', header, ...filled], path);
-    };
-    const refused = await curl('large');
-    expect([refused.exitCode, outcome(refused.answer), await listNames(api, applicationId)]).toEqual([
-      0,
-      '413 limit_exceeded',
-      [],
-    ]);
-    const stored = await curl('fits');
-    expect([stored.exitCode, outcome(stored.answer), stored.answer.data.byteSize]).toEqual([0, '200', MIB]);
-  });
-});
-
-describe('an upload that stalls', () => {
-  it.concurrent.each([
-    [0, {}],
-    [MIB / 2, {}],
-    [MIB - 1, { 'content-length': String(MIB) }],
-  ])('after %i bytes ends at its deadline, leaves nothing, and can be tried again', async (byteSize, headers) => {
-    const { api, applicationId } = await createUploader();
-    const startedAt = performance.now();
-    const running = await startUpload(api, { applicationId, fileName: 'stalled', headers: headers as Record<string, string> });
-    await running.send(new Uint8Array(byteSize));
-    expect(outcome(await running.answer)).toBe('408 upload_timeout');
-    running.request.destroy();
-    expect(performance.now() - startedAt).toBeGreaterThan(DEADLINE_S * 1_000 - 50);
-    expect(await listNames(api, applicationId)).toEqual([]);
-    expect(outcome(await upload(api, applicationId, 'stalled'))).toBe('200');
-  });
-
-  it.each(['ends', 'is reset'])('and whose connection %s stores nothing and soon frees the account', async (how) => {
-    const { api, applicationId } = await createUploader();
-    const running = await startUpload(api, { applicationId, fileName: 'cut' });
-    await running.send(new Uint8Array(1_000));
-    if (how === 'ends') running.request.destroy();
-    else running.request.socket?.resetAndDestroy();
-    await expect(running.answer).rejects.toThrow();
-    const bounds = { intervalMs: 500, timeoutMs: 4_000 };
-    await eventually(async () => expect(outcome(await upload(api, applicationId, 'cut'))).toBe('200'), bounds);
-  });
 });
 
 /** Outcome of one request of the next test. */
@@ -206,7 +143,7 @@ function send(url: string, agent: Agent, headers: Record<string, string>, body?:
 }
 
 it.runIf(inject('latchkeyInstance').shape === 'deployed')('a killed service is started again', async () => {
-  const { api, applicationId } = await createUploader();
+  const { api, applicationId } = await createCaller();
   const read = async () => (await api.get(SETTINGS, { applicationId }, { mayFail: true })).status;
   const pids = new Map(findServiceProcesses(instance.pid));
   expect([...pids.keys()].sort()).toEqual(['apps', 'files', 'gateway', 'identity', 'realtime']);
@@ -217,7 +154,7 @@ it.runIf(inject('latchkeyInstance').shape === 'deployed')('a killed service is s
 });
 
 it('SIGTERM under load fails no accepted request, ends with code 0, and is not held up by unused connections', async () => {
-  const { api, applicationId } = await createUploader();
+  const { api, applicationId } = await createCaller();
   const query = `applicationId=${applicationId}`;
   const idle = await Promise.all(Array.from({ length: 3 }, () => openSocket(instance.port)));
   for (const socket of idle) socket.resume();

@@ -3,7 +3,7 @@ import { expect, inject, it } from 'vitest';
 import { createApplication, createKey, PASSWORD, sharedApi, signUp } from '../client/caller.ts';
 import { outcome, upload } from '../client/files.ts';
 import { LiveClient, readSocketKey } from '../client/live.ts';
-import { signInTo, signUpGuarded } from '../client/two-factor.ts';
+import { signInTo } from '../client/two-factor.ts';
 
 const ACCOUNT = '/api/v1/auth/account';
 const { realtimeUrl } = inject('latchkeyInstance');
@@ -34,16 +34,4 @@ it('a deleted account is gone with all it owns, and its live clients are notifie
   await eventually(async () => expect((await fetch(created.data.url)).status).toBe(404), { timeoutMs: 10_000 });
   expect(outcome(await signInTo(sharedApi(), owner))).toBe('401 unauth');
   expect(outcome(await sharedApi().post('/api/v1/auth/sign-up', { username, email, password: PASSWORD }))).toBe('200');
-});
-
-it('an account is deleted with its password and its second factor alone', async () => {
-  const owner = await signUpGuarded();
-  const remove = async (body: object) => outcome(await owner.session.delete(ACCOUNT, body));
-  expect(await remove({})).toBe('400 bad_request');
-  expect(await remove({ password: 'not the password', code: owner.recoveryCodes[0] })).toBe('400 bad_request');
-  expect(await remove({ password: PASSWORD })).toBe('401 two_factor_required');
-  for (const code of ['', owner.wrongCode(), owner.usedCode])
-    expect(await remove({ password: PASSWORD, code }), code).toBe('400 bad_request');
-  expect(outcome(await owner.session.get('/api/v1/auth/session'))).toBe('200');
-  expect(await remove({ password: PASSWORD, code: owner.nextCode() })).toBe('200');
 });

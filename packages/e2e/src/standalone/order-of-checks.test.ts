@@ -1,11 +1,10 @@
 import { SCOPES } from '@latchkey/contract/scopes';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import type { Api, SendOptions } from '../client/api.ts';
-import { createApplication, createKey, type Owner, readState, sharedApi, signUp, unique } from '../client/caller.ts';
-import { ACTION, CHECK_NAME, MIB, outcome, upload } from '../client/files.ts';
+import { createApplication, createKey, type Owner, readState, sharedApi, signUp } from '../client/caller.ts';
+import { ACTION, outcome, upload } from '../client/files.ts';
 import { forgeKey } from '../client/key-text.ts';
 import { APPLICATION_ROUTES, nameOf, type RouteCase } from '../client/routes.ts';
-import { openUpload, startUpload } from '../client/running-upload.ts';
 
 /** Specification 5.2: authentication, scope, schema, existence, restriction, the action's checks. */
 const UNKNOWN = '01900000-0000-7000-8000-00000000dead';
@@ -59,64 +58,12 @@ it('the action checks come last', async () => {
   expect(await rename(restricted, closed)).toBe('403 application_forbidden');
   expect(await rename(restricted, open)).toBe('400 bad_request');
   expect(await rename(restricted, open, { fileName: 'taken' })).toBe('404 not_found');
-  expect(outcome(await restricted.post(CHECK_NAME, { fileName: 'taken' }, { applicationId: closed }))).toBe(
-    '403 application_forbidden',
-  );
   const keyPath = `/api/v1/panel/api-keys/${UNKNOWN}`;
   expect(outcome(await owner.session.patch(keyPath, {}))).toBe('400 VALIDATION_ERROR');
   expect(outcome(await owner.session.patch(keyPath, { name: 'Valid name' }))).toBe('404 not_found');
   const { api } = await createKey(owner, { scopes: SCOPES });
   expect(outcome(await api.post('/api/v1/panel/api-keys', {}))).toBe('403 session_required');
   expect(outcome(await owner.session.with({ 'x-csrf-token': '' }).post('/api/v1/panel/api-keys', {}))).toBe('403 csrf_invalid');
-});
-
-describe('an upload is rejected by its head, without being asked for its bytes,', () => {
-  const TOO_LARGE = { 'content-length': String(150 * MIB + 1) };
-  const EMPTY = { 'content-length': '0' };
-  const json = { 'content-type': 'application/json' };
-  const malformedDigest = { 'content-digest': 'sha-256=:AAAA:' };
-
-  async function sendHead(
-    api: Api,
-    applicationId: string,
-    fileName: string,
-    headers: Record<string, string> = {},
-  ): Promise<string> {
-    const running = openUpload(api, { applicationId, fileName, headers: { 'content-length': '10', ...headers } });
-    let asked = false;
-    running.request.once('continue', () => {
-      asked = true;
-    });
-    const answer = await running.answer.finally(() => running.request.destroy());
-    expect(asked).toBe(false);
-    return outcome(answer);
-  }
-
-  it('for its scope, kind, name and digest, application, restriction, taken name and size, in this order', async () => {
-    expect(await sendHead(unscoped, UNKNOWN, '..', { ...json, ...malformedDigest })).toBe('403 insufficient_scope');
-    expect(await sendHead(owner.session, UNKNOWN, 'fine', json)).toBe('415 VALIDATION_ERROR');
-    expect(await sendHead(restricted, closed, '..')).toBe('400 VALIDATION_ERROR');
-    expect(await sendHead(restricted, UNKNOWN, 'fine', malformedDigest)).toBe('400 VALIDATION_ERROR');
-    for (const size of [EMPTY, TOO_LARGE]) {
-      expect(await sendHead(restricted, UNKNOWN, 'taken', size)).toBe('404 not_found');
-      expect(await sendHead(restricted, closed, 'taken', size)).toBe('403 application_forbidden');
-      expect(await sendHead(restricted, open, 'taken', size)).toBe('409 file_name_taken');
-    }
-    for (const size of ['999999999999999', '9007199254740993'])
-      expect(await sendHead(restricted, open, 'fine', { 'content-length': size })).toBe('413 limit_exceeded');
-  });
-
-  it('for all of this before another upload that is running, and then for that', async () => {
-    const running = await startUpload(owner.session, { applicationId: open, fileName: unique() });
-    expect(await sendHead(restricted, open, '..')).toBe('400 VALIDATION_ERROR');
-    expect(await sendHead(restricted, UNKNOWN, 'fine')).toBe('404 not_found');
-    expect(await sendHead(restricted, closed, 'fine')).toBe('403 application_forbidden');
-    expect(await sendHead(restricted, open, 'taken')).toBe('409 file_name_taken');
-    expect(await sendHead(restricted, open, 'fine', EMPTY)).toBe('400 invalid_file');
-    expect(await sendHead(restricted, open, 'fine', TOO_LARGE)).toBe('413 limit_exceeded');
-    expect(await sendHead(restricted, open, 'fine')).toBe('429 rate_limit_reached');
-    running.request.destroy();
-  });
 });
 
 it('none of these requests changed anything', async () => {
