@@ -11,7 +11,6 @@ import { upload } from '../client/files.ts';
 import { LiveClient, readSocketKey, setSetting } from '../client/live.ts';
 import { uploadHead } from '../client/routes.ts';
 import { type Scrape, scrape } from '../client/scrape.ts';
-import { OtlpReader, type OtlpReceiver, startOtlpReceiver } from '../fakes/otlp-receiver.ts';
 import { type DedicatedInstance, startDedicatedInstance } from '../instance/dedicated-instance.ts';
 import { SERVICE_CREDENTIAL } from '../instance/instance.ts';
 
@@ -19,23 +18,16 @@ const METRICS_TOKEN = 'a-token-of-the-tests-for-metrics-alone';
 const RUNBOOK = 'docs/alerts.md';
 const DASHBOARD = fileURLToPath(new URL('../../../../deploy/grafana/dashboard.mjs', import.meta.url));
 
-let receiver: OtlpReceiver;
 let instance: DedicatedInstance;
 let owner: Owner;
 let key: Key;
 let applicationId: string;
 beforeAll(async () => {
-  receiver = await startOtlpReceiver();
-  const metrics = { METRICS_PORT: '0', METRICS_TOKEN, AUTH_ATTEMPTS_PER_MINUTE: '5' };
-  const traces = { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, OTEL_BSP_SCHEDULE_DELAY: '100' };
-  instance = await startDedicatedInstance({ env: { ...metrics, ...traces } });
+  instance = await startDedicatedInstance({ env: { METRICS_PORT: '0', METRICS_TOKEN, AUTH_ATTEMPTS_PER_MINUTE: '5' } });
   owner = await signUp(instance.api);
   key = await createKey(owner);
   applicationId = await createApplication(key.api);
-  return async () => {
-    await instance.stop();
-    receiver.close();
-  };
+  return () => instance.stop();
 });
 
 const scrapeAll = () => scrape(instance.metricsUrls, METRICS_TOKEN);
@@ -159,18 +151,6 @@ describe('metrics', () => {
       expect([annotations.summary !== '', annotations.runbook]).toEqual([true, `${RUNBOOK}#${alert.toLowerCase()}`]);
       expect(headings).toContain(alert.toLowerCase());
     }
-  });
-});
-
-it('a trace goes from a request through the queue, also in one process', async () => {
-  const received = new OtlpReader(receiver.url);
-  await received.read();
-  await uploadAvatar(owner.session, await plain(20, 20).png().toBuffer());
-  await eventually(async () => {
-    await received.read();
-    const processed = received.spans.find(({ name }) => name === 'process avatar');
-    const trace = received.spans.filter(({ traceId }) => traceId === processed?.traceId);
-    expect(trace.map(({ name }) => name)).toContain('POST /api/v1/panel/upload-avatar');
   });
 });
 

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { createHash, generateKeyPairSync, sign } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { Answer, Api } from '../client/api.ts';
 import { readAuditLog } from '../client/audit-log.ts';
 import { createApplication, createKey, type Owner, signUp } from '../client/caller.ts';
-import { deleteFile, outcome, renameFile, upload } from '../client/files.ts';
+import { deleteFile, outcome, upload } from '../client/files.ts';
 
 const RELEASES = '/api/v1/panel/releases';
 const SETTINGS = '/api/v1/panel/release-settings';
@@ -64,175 +64,107 @@ async function prepare(content = 'the bytes of a setup') {
   return { id, key: await httpKeyOf(id), fileId: (await upload(api, id, 'setup.exe', content)).data.id, content };
 }
 
-describe('releases', () => {
-  it('go from draft to published to yanked, and stable sets the version of the application', async () => {
-    const { id, fileId } = await prepare();
-    const { data: draft } = await createRelease(id, { version: '1.4.0', artifacts: [artifact(fileId)] });
-    expect(draft).toEqual({
-      ...{ id: draft.id, version: '1.4.0', channel: 'stable', notes: '', status: 'draft', publishedAt: null },
-      ...{ rolloutPercent: 100, artifacts: [artifact(fileId)] },
-    });
-    const changed = await api.patch(`${RELEASES}/${draft.id}`, { notes: 'Faster.' });
-    expect(changed.data).toEqual({ ...draft, notes: 'Faster.' });
-    const published = await act(draft.id, 'publish', { rolloutPercent: 50 });
-    expect(published.data).toMatchObject({ status: 'published', rolloutPercent: 50, publishedAt: expect.any(String) });
-    expect((await api.get('/api/v1/panel/get-application-settings', { applicationId: id })).data.version).toBe('1.4.0');
-    expect((await act(draft.id, 'rollout', { rolloutPercent: 100 })).data.rolloutPercent).toBe(100);
-    expect(outcome(await act(draft.id, 'publish'))).toBe('400 bad_request');
-    expect(outcome(await api.patch(`${RELEASES}/${draft.id}`, { notes: 'x' }))).toBe('400 bad_request');
-    expect(outcome(await api.delete(`${RELEASES}/${draft.id}`))).toBe('400 bad_request');
-    expect(outcome(await act(draft.id, 'yank', { reason: 'x'.repeat(501) }))).toBe('400 VALIDATION_ERROR');
-    expect((await act(draft.id, 'yank', { reason: 'It crashes.' })).data.status).toBe('yanked');
-    const [yank] = await readAuditLog(api, 1, { action: 'release.yanked' });
-    expect(yank?.changes).toMatchObject({ version: '1.4.0', reason: 'It crashes.' });
-    expect(outcome(await api.get(`${RELEASES}/${draft.id}`, { applicationId: '' }))).toBe('404 not_found');
-    expect(outcome(await act(draft.id, 'rollout', { rolloutPercent: 1 }))).toBe('400 bad_request');
-    expect((await api.get(RELEASES, { applicationId: id })).data).toHaveLength(1);
-    const { data: other } = await createRelease(id, { version: '1.5.0' });
-    const deletion = { headers: { 'idempotency-key': 'deletion' } };
-    for (let n = 0; n < 2; n += 1) expect(outcome(await api.delete(`${RELEASES}/${other.id}`, null, deletion))).toBe('200');
-    expect(outcome(await api.delete(`${RELEASES}/${other.id}`))).toBe('404 not_found');
-    expect(outcome(await api.get(`${RELEASES}/${other.id}`))).toBe('404 not_found');
+it('a release goes from draft to published to yanked, and holds its files meanwhile; stable sets the version', async () => {
+  const { id, fileId } = await prepare();
+  const versionOf = async () => (await api.get('/api/v1/panel/get-application-settings', { applicationId: id })).data.version;
+  const { data: draft } = await createRelease(id, { version: '1.4.0', artifacts: [artifact(fileId)] });
+  expect(draft).toEqual({
+    ...{ id: draft.id, version: '1.4.0', channel: 'stable', notes: '', status: 'draft', publishedAt: null },
+    ...{ rolloutPercent: 100, artifacts: [artifact(fileId)] },
   });
+  const changed = await api.patch(`${RELEASES}/${draft.id}`, { notes: 'Faster.' });
+  expect(changed.data).toEqual({ ...draft, notes: 'Faster.' });
+  await publish(id, { version: '9.0.0-beta.1', channel: 'beta' });
+  expect(await versionOf()).toBe('1.0');
+  const published = await act(draft.id, 'publish', { rolloutPercent: 50 });
+  expect(published.data).toMatchObject({ status: 'published', rolloutPercent: 50, publishedAt: expect.any(String) });
+  expect(await versionOf()).toBe('1.4.0');
+  expect(outcome(await deleteFile(api, id, fileId))).toBe('409 file_in_use');
+  expect((await act(draft.id, 'rollout', { rolloutPercent: 100 })).data.rolloutPercent).toBe(100);
+  const lower = (await createRelease(id, { version: '1.3.9' })).data.id;
+  const rejected = [
+    ...[await act(draft.id, 'publish'), await api.patch(`${RELEASES}/${draft.id}`, { notes: 'x' }), await act(lower, 'publish')],
+    ...[await api.delete(`${RELEASES}/${draft.id}`), await createRelease(id, { version: '1.4.0' })],
+  ];
+  expect(rejected.map(outcome)).toEqual([...Array(4).fill('400 bad_request'), '409 release_exists']);
+  expect(outcome(await act(draft.id, 'yank', { reason: 'x'.repeat(501) }))).toBe('400 VALIDATION_ERROR');
+  expect((await act(draft.id, 'yank', { reason: 'It crashes.' })).data.status).toBe('yanked');
+  const [yank] = await readAuditLog(api, 1, { action: 'release.yanked' });
+  expect(yank?.changes).toMatchObject({ version: '1.4.0', reason: 'It crashes.' });
+  expect(outcome(await act(draft.id, 'rollout', { rolloutPercent: 1 }))).toBe('400 bad_request');
+  expect(outcome(await deleteFile(api, id, fileId))).toBe('200');
+  expect(outcome(await api.delete(`${RELEASES}/${lower}`))).toBe('200');
+  expect((await api.get(RELEASES, { applicationId: id })).data).toHaveLength(2);
+});
 
-  it('of other channels leave the version alone', async () => {
-    const { id, key } = await prepare();
-    await publish(id, { version: '9.0.0-beta.1', channel: 'beta' });
-    expect((await api.get('/api/v1/panel/get-application-settings', { applicationId: id })).data.version).toBe('1.0');
-    // Without artifacts, the feed has the version alone.
-    const feed = JSON.parse((await readFeed(id, 'beta/latest.json', { key })).text);
-    expect(feed).toMatchObject({ version: '9.0.0-beta.1', artifacts: [] });
-  });
-
-  it.each([
-    ['a version that is not SemVer', { version: '1.4' }],
-    ['a channel in upper case', { version: '1.4.0', channel: 'Beta' }],
-    ['a share over 100', { version: '1.4.0', rolloutPercent: 101 }],
-    ['two artifacts of a kind', { version: '1.4.0', artifacts: [artifact('x'), artifact('y')] }],
-    ['an unknown property', { version: '1.4.0', status: 'published' }],
-  ])('reject %s', async (_what, body) => {
-    const { id } = await prepare();
-    expect(outcome(await createRelease(id, body))).toBe('400 VALIDATION_ERROR');
-  });
-
-  it('reject a taken version, a lower one, and a file of another application', async () => {
-    const { id, fileId } = await prepare();
-    const other = await prepare();
-    await publish(id, { version: '2.0.0', artifacts: [artifact(fileId)] });
-    expect(outcome(await createRelease(id, { version: '2.0.0' }))).toBe('409 release_exists');
-    const lower = await createRelease(id, { version: '1.9.9' });
-    expect(outcome(await act(lower.data.id, 'publish'))).toBe('400 bad_request');
-    expect(outcome(await createRelease(id, { version: '3.0.0', artifacts: [artifact(other.fileId)] }))).toBe('404 not_found');
-  });
-
-  it('need the scope, and the application of the key', async () => {
-    const { id } = await prepare();
-    const other = await createApplication(api);
-    const { data } = await createRelease(id, { version: '1.0.0' });
-    const reader = (await createKey(owner, { scopes: ['files:read'] })).api;
-    expect(outcome(await reader.get(`${RELEASES}/${data.id}`))).toBe('200');
-    expect(outcome(await reader.post(`${RELEASES}/${data.id}/publish`))).toBe('403 insufficient_scope');
-    const restricted = (await createKey(owner, { applicationIds: [other] })).api;
-    expect(outcome(await restricted.post(`${RELEASES}/${data.id}/publish`))).toBe('403 application_forbidden');
-    const stranger = (await signUp()).session;
-    expect(outcome(await stranger.post(`${RELEASES}/${data.id}/publish`))).toBe('404 not_found');
-  });
-
-  it('hold their files while they are published', async () => {
-    const { id, fileId } = await prepare();
-    const release = await publish(id, { version: '1.0.0', artifacts: [artifact(fileId)] });
-    expect(outcome(await deleteFile(api, id, fileId))).toBe('409 file_in_use');
-    expect(outcome(await renameFile(api, id, fileId, 'other.exe'))).toBe('409 file_in_use');
-    await act(release, 'yank');
-    expect(outcome(await renameFile(api, id, fileId, 'other.exe'))).toBe('200');
-    expect(outcome(await deleteFile(api, id, fileId))).toBe('200');
-  });
+it.each([
+  ['a version that is not SemVer', { version: '1.4' }],
+  ['a channel in upper case', { version: '1.4.0', channel: 'Beta' }],
+  ['a share over 100', { version: '1.4.0', rolloutPercent: 101 }],
+  ['two artifacts of a kind', { version: '1.4.0', artifacts: [artifact('x'), artifact('y')] }],
+])('a release is rejected with %s', async (_what, body) => {
+  const id = await createApplication(api);
+  expect(outcome(await createRelease(id, body))).toBe('400 VALIDATION_ERROR');
 });
 
 describe('feeds', () => {
   it('need the HTTP key of the application, unless its updates are public', async () => {
-    const { id, key, fileId } = await prepare();
-    const other = await prepare();
+    const [{ id, key, fileId }, other] = [await prepare(), await prepare()];
+    expect(outcome(await createRelease(other.id, { version: '1.0.0', artifacts: [artifact(fileId)] }))).toBe('404 not_found');
     await publish(id, { version: '1.4.0', artifacts: [artifact(fileId)] });
-    expect((await readFeed(id, 'stable/latest.json', { key })).status).toBe(200);
-    expect((await readFeed(id, 'stable/latest.json')).status).toBe(401);
-    expect((await readFeed(id, 'stable/latest.json', { key: `${key.slice(0, -1)}!` })).status).toBe(401);
-    expect((await readFeed(id, 'stable/latest.json', { key: other.key })).status).toBe(404);
-    expect((await readFeed(other.id, 'stable/latest.json', { key })).status).toBe(404);
+    const latest = async (applicationId: string, given?: string) =>
+      (await readFeed(applicationId, 'stable/latest.json', { ...(given && { key: given }) })).status;
+    expect([await latest(id, key), await latest(id), await latest(id, `${key.slice(0, -1)}!`)]).toEqual([200, 401, 401]);
+    expect([await latest(id, other.key), await latest(other.id, key), await latest('no-id')]).toEqual([404, 404, 401]);
     expect(outcome(await api.patch(SETTINGS, { publicUpdates: true }, { applicationId: id }))).toBe('200');
     const open = await readFeed(id, 'stable/latest.json');
     expect([open.status, open.headers.get('cache-control')]).toEqual([200, 'public, max-age=60']);
     expect((await readFeed(id, 'beta/latest.json')).status).toBe(404);
-    expect((await readFeed('no-id', 'beta/latest.json')).status).toBe(401);
   });
 
-  it('are revalidated by ETag, and their URLs serve ranges without a credential', async () => {
+  it('are revalidated by ETag, and their URLs serve ranges without a credential until the release is yanked', async () => {
     const { id, key, fileId, content } = await prepare();
-    await publish(id, { version: '1.4.0', notes: 'Faster.', artifacts: [artifact(fileId)] });
+    const release = await publish(id, { version: '1.4.0', notes: 'Faster.', artifacts: [artifact(fileId)] });
     const { headers, text } = await readFeed(id, 'stable/latest.json', { key });
     const feed = JSON.parse(text);
     const sha512 = createHash('sha512').update(content).digest('base64');
     expect(feed).toMatchObject({ version: '1.4.0', channel: 'stable', notes: 'Faster.', artifacts: [{ sha512 }] });
     const again = await readFeed(id, 'stable/latest.json', { key, 'if-none-match': headers.get('etag') ?? '' });
     expect([again.status, again.text]).toEqual([304, '']);
-    const part = await fetch(feed.artifacts[0].url, { headers: { range: 'bytes=4-8' } });
-    expect([part.status, await part.text()]).toEqual([206, content.slice(4, 9)]);
     const { url } = feed.artifacts[0];
+    const part = await fetch(url, { headers: { range: 'bytes=4-8' } });
+    expect([part.status, await part.text()]).toEqual([206, content.slice(4, 9)]);
     // electron-updater requests the block map beside a file.
     for (const other of [url.replace('/download/', '/download/A'), url.replace('/stable/', '/beta/'), `${url}.blockmap`])
       expect((await fetch(other)).status).toBe(404);
-  });
-
-  it('never offer a yanked release, and its URLs end', async () => {
-    const { id, key, fileId } = await prepare();
-    await publish(id, { version: '1.0.0', artifacts: [artifact(fileId)] });
-    const second = (await upload(api, id, 'second.exe', 'second')).data.id;
-    const yanked = await publish(id, { version: '1.1.0', artifacts: [artifact(second)] });
-    const { url } = JSON.parse((await readFeed(id, 'stable/latest.json', { key })).text).artifacts[0];
-    await act(yanked, 'yank');
-    expect(JSON.parse((await readFeed(id, 'stable/latest.json', { key })).text).version).toBe('1.0.0');
+    await act(release, 'yank');
     expect((await fetch(url)).status).toBe(404);
   });
 
-  it('offer a partial roll-out to the same share of the clients each time', async () => {
+  it('offer a roll-out to a share of the clients, and none to a client without a name', async () => {
     const { id, key, fileId } = await prepare();
     await publish(id, { version: '1.0.0', artifacts: [artifact(fileId)] });
-    const release = await publish(id, { version: '2.0.0', rolloutPercent: 50, artifacts: [artifact(fileId)] });
-    const offers = async () => {
-      const reads = Array.from({ length: 40 }, (_, n) => readFeed(id, `stable/latest.json?client=${n}`, { key }));
-      return (await Promise.all(reads)).map(({ text }) => JSON.parse(text).version === '2.0.0');
-    };
-    const first = await offers();
-    expect(new Set(first)).toEqual(new Set([true, false]));
-    await act(release, 'rollout', { rolloutPercent: 80 });
-    const later = await offers();
-    expect(later.filter((isIn, n) => first[n] && !isIn)).toEqual([]);
-    expect(JSON.parse((await readFeed(id, 'stable/latest.json', { key })).text).version).toBe('1.0.0');
-    expect((await readFeed(id, 'stable/latest-mac.yml', { key })).status).toBe(404);
+    await publish(id, { version: '2.0.0', rolloutPercent: 50, artifacts: [artifact(fileId)] });
+    const versionFor = async (query = '') => JSON.parse((await readFeed(id, `stable/latest.json${query}`, { key })).text).version;
+    const versions = await Promise.all(Array.from({ length: 40 }, (_, n) => versionFor(`?client=${n}`)));
+    expect(new Set(versions)).toEqual(new Set(['1.0.0', '2.0.0']));
+    expect(await versionFor()).toBe('1.0.0');
   });
 
-  it('are those of electron-updater and Sparkle', async () => {
-    const { id, key, fileId, content } = await prepare();
-    const notes = 'Faster: "yes"\n- & <more>';
-    const { privateKey } = generateKeyPairSync('ed25519');
-    const signature = sign(null, Buffer.from(content), privateKey).toString('base64');
-    const mac = artifact(fileId, { platform: 'darwin', name: 'Acme.zip', signature });
-    const arm = artifact(fileId, { platform: 'linux', arch: 'arm64', name: 'Acme.AppImage' });
-    const linux = artifact(fileId, { platform: 'linux', name: 'Acme-x64.AppImage' });
-    await publish(id, { version: '1.4.0', notes, artifacts: [artifact(fileId), mac, linux, arm] });
-    const yaml = await readFeed(id, 'stable/latest.yml', { key });
-    expect([yaml.status, yaml.headers.get('content-type')]).toEqual([200, 'text/yaml; charset=utf-8']);
-    expect(yaml.text).toContain('version: "1.4.0"\n');
-    expect(yaml.text).toContain(`sha512: "${createHash('sha512').update(content).digest('base64')}"`);
-    expect(yaml.text).toMatch(/url: ".*\/Acme%20Setup\.exe"/);
-    expect((await readFeed(id, 'stable/latest-mac.yml', { key })).text).toMatch(/url: ".*\/Acme\.zip"/);
-    expect((await readFeed(id, 'stable/latest-linux-arm64.yml', { key })).text).toMatch(
-      /^files:\n {2}- url: ".*\/Acme\.AppImage"/m,
-    );
-    const { text } = await readFeed(id, 'stable/appcast.xml', { key });
-    expect(text).toContain('Faster: &quot;yes&quot;\n- &amp; &lt;more&gt;');
-    expect(text).toContain(`sparkle:edSignature="${signature}"`);
-    expect(text).toContain(`length="${content.length}"`);
+  it.each([
+    ['latest.yml', 'text/yaml', 'windows'],
+    ['latest-mac.yml', 'text/yaml', 'darwin'],
+    ['latest-linux.yml', 'text/yaml', 'linux'],
+    ['latest-linux-arm64.yml', 'text/yaml', 'linux'],
+    ['appcast.xml', 'application/xml', 'darwin'],
+  ])('are those of electron-updater and Sparkle: %s', async (name, type, platform) => {
+    const { id, key, fileId } = await prepare();
+    const arch = name.includes('arm64') ? 'arm64' : 'x64';
+    await publish(id, { version: '1.4.0', artifacts: [artifact(fileId, { platform, arch })] });
+    const { status, headers, text } = await readFeed(id, `stable/${name}`, { key });
+    expect([status, headers.get('content-type')]).toEqual([200, `${type}; charset=utf-8`]);
+    expect(text).toMatch(/url[:=] ?".*\/Acme%20Setup\.exe"/);
+    expect((await readFeed(id, `stable/${name === 'latest.yml' ? 'latest-mac.yml' : 'latest.yml'}`, { key })).status).toBe(404);
   });
 });
 
