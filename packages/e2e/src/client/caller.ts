@@ -43,6 +43,9 @@ export function unique(prefix = ''): string {
   return prefix + randomBytes(8).toString('hex');
 }
 
+/** An input that breaks the rules for ids, codes, keys and file names, and that no error repeats. */
+export const MARKER = 'zq"Marker<%7>qz';
+
 export const PASSWORD = 'correct horse battery staple';
 
 /** Signs up a new account. */

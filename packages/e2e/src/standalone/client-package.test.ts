@@ -154,11 +154,4 @@ describe('the packed client, in a browser,', IN_CHROMIUM, () => {
     const shown = await page.locator('li').allInnerTexts();
     expect(shown.map((text) => text.split(' ')[0])).toEqual(types.map((type) => `latchkey.${type}`));
   });
-
-  it('says on that page that the key was rotated', async () => {
-    await listenWith(await readSocketKey(owner.session, applicationId));
-    await reach(/^connected/);
-    await owner.session.patch('/api/v1/panel/update-api-keys', { type: 'socketKey' }, { applicationId });
-    await reach(/^ended The socket key was rotated/);
-  });
 });

@@ -2,15 +2,13 @@ import { createHash, randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Latchkey, type LiveEvent, listen } from '@latchkey/client';
+import { Latchkey } from '@latchkey/client';
 import { eventually } from '@latchkey/testkit/eventually';
 import { beforeAll, beforeEach, describe, expect, inject, it, onTestFinished } from 'vitest';
-import { WebSocket as Ws } from 'ws';
 import { createKey, type Owner, signUp, unique } from '../client/caller.ts';
 import { startInterruptingProxy } from '../fakes/interrupting-proxy.ts';
 
-const { baseUrl, realtimeUrl } = inject('latchkeyInstance');
-const TIMEOUT = { timeoutMs: 15_000 };
+const { baseUrl } = inject('latchkeyInstance');
 
 let owner: Owner;
 let key: string;
@@ -24,17 +22,6 @@ beforeAll(async () => {
 beforeEach(async () => {
   applicationId = (await latchkey.applications.create({ name: unique('app-') })).id;
 });
-
-const readKey = async () => {
-  const application = (await latchkey.applications.list()).find(({ id }) => id === applicationId);
-  return application?.applicationApiKeys.socketKey ?? '';
-};
-const CHANGES = ['application.version_changed 1.1', 'application.paused paused', 'application.resumed online'];
-const change = async () => {
-  await latchkey.applications.update(applicationId, { version: '1.1' });
-  await latchkey.applications.pause(applicationId);
-  await latchkey.applications.resume(applicationId);
-};
 
 describe('the client', () => {
   it('does what each of its methods says', async () => {
@@ -186,53 +173,5 @@ describe('the client', () => {
     const again = latchkey.files.upload(applicationId, new Uint8Array(100_000), { name: 'taken', onProgress: () => (sent += 1) });
     await expect(again).rejects.toMatchObject({ code: 'file_name_taken', status: 409 });
     expect([sent, (await latchkey.files.metadata(applicationId)).totalFiles]).toEqual([0, 1]);
-  });
-
-  it('reports bytes that were changed on their way, also those that the service stored', async () => {
-    const blob = new Blob(['what was hashed']);
-    let reads = 0;
-    Object.assign(blob, { stream: () => new Blob([reads++ === 0 ? 'what was hashed' : 'what was sent..']).stream() });
-    await expect(latchkey.files.upload(applicationId, blob, { name: 'blob' })).rejects.toMatchObject({ code: 'invalid_file' });
-    const stored = { id: 'x', byteSize: 1, checksum: '00' };
-    const answer = async () => Response.json({ success: true, message: 'File uploaded.', data: stored });
-    const fooled = new Latchkey({ url: baseUrl, key: 'k', fetch: answer });
-    const upload = fooled.files.upload(applicationId, new Blob(['a']), { name: 'blob' });
-    await expect(upload).rejects.toMatchObject({ code: 'checksum_mismatch' });
-  });
-});
-
-describe.each([
-  ['ws', Ws],
-  ['browsers', undefined],
-])('live events by the WebSocket of %s', (_name, WebSocket) => {
-  const start = (socketKey: string, lastEventId?: string) => {
-    const stop = new AbortController();
-    onTestFinished(() => stop.abort());
-    const events: LiveEvent[] = [];
-    const ended = (async () => {
-      const options = { url: realtimeUrl, socketKey, WebSocket, signal: stop.signal, lastEventId };
-      for await (const event of listen(options)) events.push(event);
-      return 'ended';
-    })();
-    const received = () =>
-      events.map(({ type, data }) => {
-        const text = 'version' in data ? data.version : 'status' in data ? data.status : '';
-        return `${type.replace(/^latchkey\./, '')} ${text}`.trim();
-      });
-    return { ended, stop, events, received };
-  };
-
-  it('deliver every change in order, resume with what was missed, and end with the deletion', async () => {
-    const key = await readKey();
-    const before = start(key);
-    await eventually(() => before.events.length === 1, TIMEOUT);
-    before.stop.abort();
-    expect([await before.ended, before.received()]).toEqual(['ended', ['connection.ready 1.0']]);
-    await change();
-    const after = start(key, '0');
-    await eventually(() => after.events.length === 3, TIMEOUT);
-    await latchkey.applications.delete(applicationId);
-    expect([await after.ended, after.received()]).toEqual(['ended', [...CHANGES, 'application.deleted']]);
-    expect(after.events.map(({ sequence }) => sequence)).toEqual(['1', '2', '3', '4']);
   });
 });

@@ -1,9 +1,8 @@
 import { beforeAll, describe, expect, inject, it } from 'vitest';
 import type { Answer, SendOptions } from '../client/api.ts';
-import { createApplication, createKey, type Owner, sharedApi, signUp } from '../client/caller.ts';
+import { createApplication, createKey, MARKER, type Owner, signUp } from '../client/caller.ts';
 import { ACTION, CHECK_NAME, TABLE, UPLOAD } from '../client/files.ts';
 import { sendRaw } from '../client/raw-request.ts';
-import { KEY_ROUTES, nameOf, type RouteCase, SESSION_ROUTES } from '../client/routes.ts';
 
 const KEYS = '/api/v1/panel/api-keys';
 const CREATE = '/api/v1/panel/create-application';
@@ -47,8 +46,6 @@ const CASES: readonly Case[] = [
     ['header.content-encoding must be identity or absent'],
   ],
   [`GET ${CREATE}`, {}, ['request must use the method POST']],
-  [`POST ${LEVELS}`, levels(), ['body.levels must not be empty']],
-  [`POST ${LEVELS}`, levels('a', 'a'), ['body.levels must not have a level twice']],
   [
     `POST ${LEVELS}`,
     levels(...Array(50).fill('')),
@@ -77,7 +74,6 @@ const CASES: readonly Case[] = [
     [`body.field must be ${FIELDS}`, 'body.value must be a boolean or a string'],
   ],
   [`GET ${AUDIT_LOG}`, { query: 'limit=101' }, ['query.limit must be a whole number from 1 to 100']],
-  [`GET ${AUDIT_LOG}`, { query: 'cursor=x' }, ['query.cursor must be the nextCursor of a page']],
   [
     `POST ${SIGN_UP}`,
     { body: { username: 'a b', email: 'unknown', password: 'short' } },
@@ -127,83 +123,16 @@ describe('details name the input and the rule', () => {
   });
 });
 
-/** Breaks every rule for ids, codes, keys and file names. */
-const MARKER = 'zq"Marker<%7>qz, twice 2718281828';
-const MARKED = /zq.?.?marker|2718281828/i;
-const FORMS: readonly unknown[] = [MARKER.repeat(60), [[MARKER]], { [MARKER]: MARKER }, 2_718_281_828];
-const HEADERS = ['content-type', 'content-digest', 'content-encoding', 'x-csrf-token', 'origin'];
-
-const route = (method: RouteCase['method'], path: string, request: RouteCase['request']) => ({ method, path, request });
-const ROUTES = [
-  ...[...KEY_ROUTES, ...SESSION_ROUTES].filter(({ path }) => !path.includes('/sign-out')),
-  route('POST', SIGN_UP, () => ({ body: { username: 'ada', email: 'a@b.example', password: 'too short' } })),
-  route('POST', '/api/v1/auth/sign-in', () => ({
-    body: { email: 'unknown@b.example', password: 'a long passphrase', code: '1' },
-  })),
-  route('POST', '/api/v1/auth/oidc/complete', () => ({ body: { code: '123456' } })),
-  route('GET', '/api/v1/auth/oidc/start', () => ({ query: { issuer: 'nowhere' } })),
-  route('GET', '/api/v1/auth/oidc/callback', () => ({ query: { code: 'a', state: 'b' } })),
-  route('GET', AUDIT_LOG, () => ({ query: { limit: '1', cursor: 'a', action: 'b' } })),
-  route('GET', TABLE, (id) => ({ query: { applicationId: id, searchParams: '{"searchString":"","categories":[]}' } })),
-  route('POST', ACTION, (id) => ({
-    query: { applicationId: id },
-    body: { action: 'change_file_name', fileId: 'a', fileName: 'b' },
-  })),
-];
-
-/**
- * Variants of a valid request, each with the marker in one input, or in all of one kind. The
- * headers are read before routes differ, but those of bytes.
- */
-function markedRequests({ method, path, request }: RouteCase): Array<[method: string, path: string, options: SendOptions]> {
-  const valid = request(applicationId);
-  const query = (valid.query ?? {}) as Record<string, string>;
-  const mark = (given: object, value: unknown) => Object.fromEntries(Object.keys(given).map((name) => [name, value]));
-  const twice = `${new URLSearchParams(query)}&${new URLSearchParams(mark(query, MARKER) as Record<string, string>)}`;
-  const variants: SendOptions[] = [
-    ...[twice, ...Object.keys(query).map((name) => ({ ...query, [name]: MARKER }))].map((marked) => ({
-      ...valid,
-      query: marked,
-    })),
-    ...(path === KEY_ROUTES[0]?.path || valid.headers ? HEADERS : []).map((name) => ({
-      ...valid,
-      headers: { ...valid.headers, [name]: MARKER },
-    })),
+it('errors of requests that no route sees do not repeat them', async () => {
+  const heads = [
+    `GET /${MARKER} HTTP/1.1\r\nHost: a`,
+    MARKER,
+    `GET / HTTP/1.1\r\nHost: ${MARKER}\r\n${MARKER}`,
+    ...['Host', 'Expect'].map((name) => `GET /healthz HTTP/1.1\r\nHost: a\r\n${name}: ${MARKER}`),
   ];
-  if (method !== 'GET') {
-    const texts = [MARKER, `{"${MARKER.slice(3)}":`, JSON.stringify([MARKER])];
-    const body = (valid.body ?? {}) as object;
-    const names = body instanceof Uint8Array ? [] : [...Object.keys(body), MARKER];
-    const bodies = [
-      ...names.map((name) => ({ ...body, [name]: MARKER })),
-      ...(names.length > 0 ? FORMS : []).map((form) => mark(body, form)),
-    ];
-    variants.push(...[...texts, ...bodies].map((each) => ({ ...valid, body: each })));
+  for (const head of heads) {
+    const [answer] = await sendRaw(inject('latchkeyInstance').port, `${head}\r\nConnection: close\r\n\r\n`);
+    expect(answer?.text).toMatch(/"success":false/);
+    expect(answer?.text).not.toContain(MARKER);
   }
-  const marked = path.replace(/[0-9a-f-]{36}/, encodeURIComponent(MARKER));
-  return [...variants.map((options) => [method, path, options] as [string, string, SendOptions]), [method, marked, valid]];
-}
-
-describe('errors never repeat the input', () => {
-  it.each(ROUTES.map((one) => [nameOf(one), one] as const))('%s', async (_name, one) => {
-    // Uploads leave an avatar, whose image has no envelope.
-    const { session } = one.path.endsWith('/avatar') ? await signUp() : owner;
-    const answers = await Promise.all(markedRequests(one).map((marked) => session.send(...marked)));
-    for (const { success, text } of answers) if (!success) expect(text).not.toMatch(MARKED);
-  });
-
-  it('of requests that no route sees', async () => {
-    const heads = [
-      `GET /${MARKER.replaceAll(' ', '')} HTTP/1.1\r\nHost: a`,
-      MARKER,
-      `GET / HTTP/1.1\r\nHost: ${MARKER}\r\n${MARKER}`,
-      ...['Host', 'Expect'].map((name) => `GET /healthz HTTP/1.1\r\nHost: a\r\n${name}: ${MARKER}`),
-    ];
-    for (const head of heads) {
-      const [answer] = await sendRaw(inject('latchkeyInstance').port, `${head}\r\nConnection: close\r\n\r\n`);
-      expect(answer?.text).toMatch(/"success":false/);
-      expect(answer?.text).not.toMatch(MARKED);
-    }
-    expect((await sharedApi().get(`/${encodeURIComponent(MARKER)}`)).text).not.toMatch(MARKED);
-  });
 });

@@ -1,12 +1,8 @@
-import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { CLIENT_SECRET, sendJson, startTestIssuer, type TestIssuer } from '@latchkey/identity/testing/issuer';
 import { MAIL_USER, startMailServer, type TestMailServer } from '@latchkey/identity/testing/mail-server';
-import { ROOT } from '@latchkey/launcher/program';
 import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
-import { programEnv } from '@latchkey/testkit/process/program-env';
 import { testRedis } from '@latchkey/testkit/redis/redis';
 import { beforeAll, expect, it } from 'vitest';
 import type { Answer } from '../client/api.ts';
@@ -20,7 +16,6 @@ import { formsOf, holdsCode, readDatabase, readRedis, recordRedis } from '../ins
 
 /** S3: uses every secret, then searches logs, Redis and the database for each. */
 const SECRET_KEY = unique('a secret key of the tests ');
-const LATCHKEY = `${ROOT}packages/launcher/src/latchkey-cli.ts`;
 
 /** Secrets by name; codes of six digits apart, as they may be part of other numbers. */
 const secrets: Record<string, string> = {
@@ -192,24 +187,6 @@ async function useMails({ api }: DedicatedInstance, server: TestMailServer, owne
   expect((await api.post('/api/v1/auth/password/reset', { token, newPassword })).status).toBe(200);
 }
 
-/** Sets passwords as an operator does. */
-async function useCommands(owner: Owner, env: Record<string, string>): Promise<void> {
-  const run = async (input: string, ...args: string[]) => {
-    const child = spawn(process.execPath, [LATCHKEY, 'admin', 'accounts', 'reset-password', owner.email, ...args], {
-      env: { ...programEnv(), ...env, LOG_LEVEL: 'trace' },
-    });
-    let output = '';
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk));
-    child.stdin.end(input);
-    const [code] = await once(child, 'close');
-    expect(code, output).toBe(0);
-    return output;
-  };
-  const password = plant("operator's password", unique('a new password '));
-  expect(await run(password)).not.toContain(password);
-  plant('generated password', JSON.parse(await run('', '--generate', '--json')).password);
-}
-
 const environments = new Map<string, string>();
 let sources: Record<'log' | 'redis' | 'commands' | 'database', string>;
 beforeAll(async () => {
@@ -227,7 +204,6 @@ beforeAll(async () => {
     names.push(owner.username);
     const processes = process.platform === 'linux' ? findServiceProcesses(instance.pid) : [];
     for (const [name, pid] of processes) environments.set(name, await readFile(`/proc/${pid}/environ`, 'utf8'));
-    await useCommands(owner, { DATABASE_URL: database.url, REDIS_URL: redisUrl, SECRET_KEY });
     const [redis, stored] = [await readRedis(redisUrl), await readDatabase(database.url)];
     sources = { redis, commands: commands.text(), database: stored, log: await stopForLog(instance) };
   } finally {
