@@ -1,23 +1,35 @@
 import { LatchkeyError } from '@latchkey/client';
-import { MutationCache, notifyManager, QueryCache, QueryClient } from '@tanstack/react-query';
+import { type Mutation, MutationCache, notifyManager, QueryCache, QueryClient } from '@tanstack/react-query';
 import { isTemporary } from '../error/explain-error.ts';
-import { reportSessionEnd } from '../session/session-end.ts';
+import { isLeavingForSignIn, reportSessionEnd } from '../session/session-end.ts';
 
 /** A view then shows the error, and tries again. */
 const READ_RETRIES = 1;
+
+/** Statuses of changes that the service rejects because of others that the page does not show. */
+const OUTDATED = [404, 409, 412];
 
 /** A call without a session opens the sign-in dialog over the page, which keeps its inputs. */
 function onError(error: Error): void {
   if (error instanceof LatchkeyError && error.status === 401) reportSessionEnd();
 }
 
+/** Entry pages call without a session, and show nothing that a change makes old. */
+const isOfSession = ({ meta }: Pick<Mutation, 'meta'>) => meta?.opensSignIn !== false && !isLeavingForSignIn();
+
 // Later, by default: a second press of a button would come before the button is pending.
 notifyManager.setScheduler(queueMicrotask);
 
-export const queryClient = new QueryClient({
+export const queryClient: QueryClient = new QueryClient({
   queryCache: new QueryCache({ onError: (error, query) => query.meta?.opensSignIn !== false && onError(error) }),
+  // A change ends when the page shows it.
   mutationCache: new MutationCache({
-    onError: (error, _variables, _result, mutation) => mutation.meta?.opensSignIn !== false && onError(error),
+    onSuccess: (_data, _variables, _result, mutation) => (isOfSession(mutation) ? queryClient.invalidateQueries() : undefined),
+    onError: (error, _variables, _result, mutation) => {
+      if (!isOfSession(mutation)) return;
+      onError(error);
+      return error instanceof LatchkeyError && OUTDATED.includes(error.status) ? queryClient.invalidateQueries() : undefined;
+    },
   }),
   defaultOptions: {
     queries: {

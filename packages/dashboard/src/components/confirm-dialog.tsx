@@ -1,11 +1,10 @@
 import { useMutation } from '@tanstack/react-query';
 import { type ComponentProps, cloneElement, type ReactElement, type ReactNode, useState } from 'react';
-import { useAccount } from '../session/session.ts';
+import { toast } from '../toast/toasts.ts';
 import { Dialog } from './dialog.tsx';
-import { Form } from './form.tsx';
-import { CodeField, TextField } from './text-field.tsx';
+import { Form, TextField } from './form.tsx';
 
-export interface ConfirmDialogProps {
+interface ConfirmDialogProps {
   readonly open: boolean;
   readonly onClose: () => void;
   /** The question, which names the thing: "Delete Difference Engine?" */
@@ -14,21 +13,19 @@ export interface ConfirmDialogProps {
   /** The button: "Delete application". */
   readonly action: string;
   readonly danger?: boolean | undefined;
-  /** True if a click outside leaves it open, as inputs would be lost. */
-  readonly stays?: boolean;
-  /** Inputs of the question, besides the name and the code. */
+  /** Inputs of the question, besides the name. */
   readonly fields?: ReactNode;
   /** Name to type, for what cannot be undone. */
   readonly typeName?: string | undefined;
-  /** True if accounts with two-factor authentication have to enter a code. */
-  readonly needsCode?: boolean | undefined;
   /** The dialog closes when it resolves, and shows the error when it rejects. */
-  readonly onConfirm: (input: { readonly code: string; readonly values: FormData }) => Promise<unknown>;
+  readonly onConfirm: (values: FormData) => unknown;
+  /** Title and description of a toast. */
+  readonly done?: readonly [title: string, description?: string];
 }
 
-export function ConfirmDialog({ open, onClose, title, children, stays, ...props }: ConfirmDialogProps) {
+export function ConfirmDialog({ open, onClose, title, children, ...props }: ConfirmDialogProps) {
   return (
-    <Dialog open={open} onClose={onClose} title={title} description={children} stays={stays}>
+    <Dialog open={open} onClose={onClose} title={title} description={children} stays={props.fields !== undefined}>
       <ConfirmForm {...props} onClose={onClose} />
     </Dialog>
   );
@@ -49,28 +46,21 @@ export function ConfirmButton({ button, ...dialog }: ConfirmButtonProps) {
   );
 }
 
-function ConfirmForm({
-  action,
-  danger,
-  fields,
-  typeName,
-  needsCode,
-  onConfirm,
-  onClose,
-}: Omit<ConfirmDialogProps, 'open' | 'title' | 'children'>) {
-  const { twoFactorEnabled } = useAccount();
+type ConfirmFormProps = Omit<ConfirmDialogProps, 'open' | 'title' | 'children'>;
+
+function ConfirmForm({ action, danger, fields, typeName, onConfirm, done, onClose }: ConfirmFormProps) {
   const [typed, setTyped] = useState('');
-  const confirmation = useMutation({ mutationFn: onConfirm, onSuccess: onClose });
+  const confirmation = useMutation({
+    mutationFn: async (values: FormData) => onConfirm(values),
+    onSuccess: () => {
+      if (done) toast.success(...done);
+      onClose();
+    },
+  });
   const isTyped = typeName === undefined || typed.trim() === typeName.trim();
+  const button = { variant: danger ? 'danger' : 'primary', disabled: !isTyped } as const;
   return (
-    <Form
-      onSubmit={(values) => isTyped && confirmation.mutate({ code: String(values.get('code') ?? '').trim(), values })}
-      error={confirmation.error}
-      action={action}
-      pending={confirmation.isPending}
-      button={{ variant: danger ? 'danger' : 'primary', disabled: !isTyped }}
-      onCancel={onClose}
-    >
+    <Form submission={confirmation} action={action} button={button} onCancel={onClose}>
       {typeName !== undefined && (
         <TextField
           name="confirmation"
@@ -80,7 +70,6 @@ function ConfirmForm({
         />
       )}
       {fields}
-      {needsCode && twoFactorEnabled && <CodeField hint="From your authenticator app, or a recovery code." />}
     </Form>
   );
 }

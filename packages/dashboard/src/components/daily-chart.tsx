@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
 import styles from './daily-chart.module.css';
-import { Table } from './table.tsx';
+import { type Column, Table } from './table.tsx';
 
 const dayFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' });
 const formatDay = (date: string) => dayFormat.format(new Date(date));
@@ -23,29 +23,25 @@ interface DailyChartsProps<D extends Day> {
 
 /** Bars of each day, and a table of the days with any. */
 export function DailyCharts<D extends Day>({ caption, days, charts, others = {} }: DailyChartsProps<D>) {
-  const columns = { ...charts, ...others };
-  const fields = Object.values(columns);
-  const rows = days.filter((day) => fields.some((field) => Number(day[field]) > 0)).reverse();
+  const headings = { ...charts, ...others };
+  const fields = Object.values(headings);
+  const items = days
+    .filter((day) => fields.some((field) => Number(day[field]) > 0))
+    .map((day) => ({ ...day, id: day.date }))
+    .reverse();
+  const columns: Array<Column<D>> = [
+    { label: 'Day (UTC)', isName: true, cell: ({ date }) => formatDay(date) },
+    ...Object.entries(headings).map(([label, field]) => ({ label, cell: (day: D) => formatCount(Number(day[field])) })),
+  ];
   return (
     <>
       {Object.entries(charts).map(([label, field]) => (
         <Chart key={label} label={label} days={days.map((day) => [day.date, Number(day[field])])} />
       ))}
-      {rows.length > 0 && (
+      {items.length > 0 && (
         <details className={styles.details}>
           <summary>Show as a table</summary>
-          <Table caption={caption} columns={['Day (UTC)', ...Object.keys(columns)]}>
-            {rows.map((day) => (
-              <tr key={day.date}>
-                <td>{formatDay(day.date)}</td>
-                {Object.entries(columns).map(([label, field]) => (
-                  <td key={label} data-label={label}>
-                    {formatCount(Number(day[field]))}
-                  </td>
-                ))}
-              </tr>
-            ))}
-          </Table>
+          <Table caption={caption} columns={columns} items={items} />
         </details>
       )}
     </>

@@ -1,28 +1,56 @@
 import { LatchkeyError } from '@latchkey/client';
-import { type ComponentProps, createContext, type ReactNode, useContext, useEffect, useMemo, useRef } from 'react';
+import {
+  type ComponentProps,
+  createContext,
+  type ReactNode,
+  useContext,
+  useEffect,
+  useId,
+  useMemo,
+  useRef,
+  useState,
+} from 'react';
+import { classes } from '../styles/classes.ts';
 import { Button } from './button.tsx';
 import styles from './form.module.css';
 import { ErrorNotice } from './notice.tsx';
 
 type Messages = Readonly<Record<string, string>>;
 
+/** Rejection of inputs by the page, with a message for each by its name. */
+export class InputError extends Error {
+  readonly messages: Messages;
+
+  constructor(messages: Messages) {
+    super('Some inputs are not valid');
+    this.messages = messages;
+  }
+}
+
+/** Shows errors of this code at an input: for `catch` of a call. */
+export const showAt = (name: string, code: string, message: string) => (error: unknown) => {
+  throw error instanceof LatchkeyError && error.code === code ? new InputError({ [name]: message }) : error;
+};
+
 const FieldErrors = createContext<Messages>({});
 
 /** The message for the input of this name, if the last submission was rejected because of it. */
 export const useFieldError = (name: string) => useContext(FieldErrors)[name];
 
-interface FormProps extends Pick<ComponentProps<'form'>, 'onInput' | 'children'> {
-  readonly onSubmit: (values: FormData) => void;
+interface FormProps {
   /**
-   * Error of the last submission. Its `details` appear at the fields with their names (`body.name`
-   * at `name`), everything else above the buttons.
+   * Mutation with the values. The messages of an {@link InputError} and the `details` of an error
+   * appear at the fields with their names (`body.name` at `name`), everything else above the
+   * buttons.
    */
-  readonly error?: unknown;
-  /** Messages by field for other errors than `details`, such as a name that is taken. */
-  readonly messages?: Messages | undefined;
+  readonly submission: {
+    readonly error: unknown;
+    readonly isPending: boolean;
+    readonly mutate: (values: FormData) => void;
+    readonly reset: () => void;
+  };
   /** Text of the button that submits. */
   readonly action: ReactNode;
-  readonly pending: boolean;
   /** Differences from a primary button. */
   readonly button?: Partial<ComponentProps<typeof Button>>;
   /** Buttons before the one that submits. */
@@ -30,27 +58,32 @@ interface FormProps extends Pick<ComponentProps<'form'>, 'onInput' | 'children'>
   /** Without it, there is no button to cancel. */
   readonly onCancel?: (() => void) | undefined;
   readonly cancel?: string;
+  /** True if the page shows the error itself. */
+  readonly hidesError?: boolean;
+  readonly children: ReactNode;
 }
 
 /** A form that shows errors in their places, and focuses the first wrong field. Enter submits. */
-export function Form({ onSubmit, error, messages, children, onInput, ...props }: FormProps) {
-  const { action, pending, button, others, onCancel, cancel = 'Cancel' } = props;
+export function Form({ submission, action, button, others, onCancel, cancel = 'Cancel', hidesError, children }: FormProps) {
   const ref = useRef<HTMLFormElement>(null);
-  const errors = useMemo(() => ({ ...toMessages(error), ...messages }), [error, messages]);
+  const { isPending, mutate, reset } = submission;
+  const error = hidesError ? null : submission.error;
+  const errors = useMemo(() => toMessages(error), [error]);
+  const names = Object.keys(errors);
   useEffect(() => {
     if (Object.keys(errors).length > 0) ref.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
   }, [errors]);
   // Details without a field would be lost.
-  const isShown = Object.keys(errors).length > 0 && !Object.keys(errors).some((name) => !ref.current?.elements.namedItem(name));
+  const isShown = names.length > 0 && names.every((name) => ref.current?.elements.namedItem(name));
   return (
     <form
       ref={ref}
       noValidate
       className={styles.form}
-      onInput={onInput}
+      onInput={() => error instanceof InputError && reset()}
       onSubmit={(event) => {
         event.preventDefault();
-        onSubmit(new FormData(event.currentTarget));
+        mutate(new FormData(event.currentTarget));
       }}
     >
       <FieldErrors value={errors}>{children}</FieldErrors>
@@ -58,7 +91,7 @@ export function Form({ onSubmit, error, messages, children, onInput, ...props }:
       <div className={styles.actions}>
         {others}
         {onCancel && <Button onClick={onCancel}>{cancel}</Button>}
-        <Button type="submit" variant="primary" pending={pending} {...button}>
+        <Button type="submit" variant="primary" pending={isPending} {...button}>
           {action}
         </Button>
       </div>
@@ -67,9 +100,140 @@ export function Form({ onSubmit, error, messages, children, onInput, ...props }:
 }
 
 function toMessages(error: unknown): Messages {
+  if (error instanceof InputError) return error.messages;
   if (!(error instanceof LatchkeyError)) return {};
   const details = error.details.filter(({ path }) => path.startsWith('body.'));
   return Object.fromEntries(details.map(({ path, message }) => [path.slice('body.'.length).split('.')[0], sentence(message)]));
 }
 
 const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+
+interface FieldProps {
+  /** Name in the body of the request: errors in `details` find the field by it. */
+  readonly name: string;
+  readonly label: string;
+  /** Below the input: what is allowed, or what happens. */
+  readonly hint?: ReactNode;
+  /** Next to the label, such as a link. */
+  readonly aside?: ReactNode;
+  /** True if only screen readers get the label, as the placeholder says it. */
+  readonly hideLabel?: boolean | undefined;
+  /** Error that the page found itself. */
+  readonly error?: string | undefined;
+}
+
+type InputAttributes = Pick<
+  ComponentProps<'input'>,
+  'id' | 'name' | 'className' | 'aria-invalid' | 'aria-describedby' | 'onInput'
+>;
+
+/** Label, hint and error around any input. The error goes when the input changes. */
+export function Field({
+  name,
+  label,
+  hint,
+  aside,
+  hideLabel,
+  error,
+  children,
+}: FieldProps & { readonly children: (input: InputAttributes) => ReactNode }) {
+  const id = useId();
+  const rejected = useFieldError(name);
+  const [changed, setChanged] = useState<string>();
+  const message = error ?? (rejected === changed ? undefined : rejected);
+  // The same rejection of another submission is shown again.
+  if (rejected === undefined && changed !== undefined) setChanged(undefined);
+  // The error says the rule that the hint says.
+  const note = message ?? hint;
+  const attributes: InputAttributes = {
+    id,
+    name,
+    className: styles.input,
+    'aria-invalid': message !== undefined,
+    ...(note !== undefined && { 'aria-describedby': `${id}-note` }),
+    onInput: () => setChanged(rejected),
+  };
+  return (
+    <div className={styles.field}>
+      <div className={hideLabel ? 'visually-hidden' : styles.label}>
+        <label htmlFor={id}>{label}</label>
+        {aside}
+      </div>
+      {children(attributes)}
+      {note !== undefined && (
+        <p id={`${id}-note`} className={message === undefined ? styles.hint : styles.error}>
+          {note}
+        </p>
+      )}
+    </div>
+  );
+}
+
+type TextFieldProps = FieldProps & Omit<ComponentProps<'input'>, keyof InputAttributes | 'children'>;
+
+/**
+ * Focuses an input as it appears. Preact leaves `autoFocus` to the browser, which heeds it once a
+ * page.
+ */
+const focusOnMount = (input: HTMLInputElement | null) => input?.focus();
+
+export function TextField({ name, label, hint, aside, hideLabel, error, autoFocus, ...input }: TextFieldProps) {
+  return (
+    <Field name={name} label={label} hint={hint} aside={aside} hideLabel={hideLabel} error={error}>
+      {(attributes) => (
+        <input
+          type="text"
+          autoComplete="off"
+          spellCheck={false}
+          ref={autoFocus ? focusOnMount : undefined}
+          {...input}
+          {...attributes}
+        />
+      )}
+    </Field>
+  );
+}
+
+/** Six digits of the authenticator app, or a recovery code. */
+export function CodeField({
+  label = 'Two-factor code',
+  hint = 'Six digits from your authenticator app, or a recovery code.',
+  autoFocus,
+}: Partial<Pick<FieldProps, 'label' | 'hint'>> & { readonly autoFocus?: boolean }) {
+  return (
+    <Field name="code" label={label} hint={hint}>
+      {(attributes) => (
+        <input
+          type="text"
+          autoComplete="one-time-code"
+          autoCapitalize="none"
+          spellCheck={false}
+          ref={autoFocus ? focusOnMount : undefined}
+          {...attributes}
+          className={classes(styles.input, styles.code)}
+        />
+      )}
+    </Field>
+  );
+}
+
+interface SelectFieldProps extends Pick<ComponentProps<'select'>, 'value' | 'defaultValue' | 'onChange'> {
+  readonly name: string;
+  readonly label: string;
+  readonly hint?: ReactNode;
+  /** The options. */
+  readonly children: ReactNode;
+}
+
+/** The select of the browser: it works with every keyboard and every phone. */
+export function SelectField({ name, label, hint, children, ...select }: SelectFieldProps) {
+  return (
+    <Field name={name} label={label} hint={hint}>
+      {({ onInput, ...attributes }) => (
+        <select {...attributes} {...select}>
+          {children}
+        </select>
+      )}
+    </Field>
+  );
+}

@@ -15,7 +15,9 @@ interface SecretFieldProps {
 
 /** A secret: masked, shown on demand, copied without showing. */
 export function SecretField({ name, value, prefixLength = 0, children }: SecretFieldProps) {
-  const [isShown, setShown] = useState(false);
+  // Another value is masked again.
+  const [shown, setShown] = useState<string>();
+  const isShown = shown === value;
   return (
     <div className={styles.secret}>
       <code className={styles.value}>{isShown ? value : `${value.slice(0, prefixLength)}••••••••••••`}</code>
@@ -23,7 +25,7 @@ export function SecretField({ name, value, prefixLength = 0, children }: SecretF
         small
         icon={isShown ? 'eyeOff' : 'eye'}
         aria-label={`${isShown ? 'Hide' : 'Reveal'} ${name}`}
-        onClick={() => setShown(!isShown)}
+        onClick={() => setShown(isShown ? undefined : value)}
       >
         {isShown ? 'Hide' : 'Reveal'}
       </Button>

@@ -1,13 +1,18 @@
 import type { ReactNode } from 'react';
+import { SelectField } from './form.tsx';
 import { Icon } from './icon.tsx';
-import { SelectField } from './select-field.tsx';
 import styles from './table.module.css';
 
-/** A column that rows can be sorted by. */
-export interface SortColumn {
+export interface Column<Item> {
+  /** Heading; on narrow screens it is before each cell. An empty one is for buttons. */
   readonly label: string;
-  /** Value of the URL for this order; with `-` before it, descending. */
-  readonly sort: string;
+  readonly cell: (item: Item) => ReactNode;
+  /** True for the name of an item: on narrow screens it needs no heading. */
+  readonly isName?: boolean;
+  /** True for a cell that stays on one line, in grey. */
+  readonly isSecondary?: boolean;
+  /** Value of the URL for the order by this column; with `-` before it, descending. */
+  readonly sort?: string;
   /** True if the first click sorts descending, such as for times. */
   readonly descends?: boolean;
 }
@@ -17,42 +22,61 @@ interface Sorting {
   readonly onSort: (sort: string) => void;
 }
 
-interface TableProps {
-  /** Name of the rows, for screen readers. */
+interface TableProps<Item> {
+  /** Name of the items, for screen readers. */
   readonly caption: string;
-  /** Headings of the columns; an empty one is for buttons. */
-  readonly columns: ReadonlyArray<string | SortColumn>;
+  readonly columns: ReadonlyArray<Column<Item>>;
+  readonly items: readonly Item[];
+  /** Needed if a column has `sort`. */
   readonly sorting?: Sorting;
-  /** Rows of `<td>`: `data-label` is the heading on narrow screens. */
-  readonly children: ReactNode;
 }
 
 /** A table; on narrow screens a list. {@link rowLink} makes a whole row a link. */
-export function Table({ caption, columns, sorting, children }: TableProps) {
+export function Table<Item extends { readonly id: string }>({ caption, columns, items, sorting }: TableProps<Item>) {
   return (
     <div className={styles.wrapper}>
       <table className={styles.table}>
         <caption className="visually-hidden">{caption}</caption>
         <thead>
           <tr>
-            {columns.map((column) =>
-              typeof column === 'string' ? (
-                <th key={column} scope="col">
-                  {column === '' ? <span className="visually-hidden">Actions</span> : column}
-                </th>
+            {columns.map(({ label, sort, descends }) =>
+              sort && sorting ? (
+                <SortHeading key={label} label={label} sort={sort} descends={descends} {...sorting} />
               ) : (
-                <SortHeading key={column.label} column={column} {...(sorting as Sorting)} />
+                <th key={label} scope="col">
+                  {label === '' ? <span className="visually-hidden">Actions</span> : label}
+                </th>
               ),
             )}
           </tr>
         </thead>
-        <tbody>{children}</tbody>
+        <tbody>
+          {items.map((item) => (
+            <tr key={item.id}>
+              {columns.map(({ label, cell, isName, isSecondary }) => (
+                <td
+                  key={label}
+                  data-label={isName || label === '' ? undefined : label}
+                  className={isSecondary ? styles.secondary : undefined}
+                >
+                  {cell(item)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
       </table>
     </div>
   );
 }
 
-function SortHeading({ column: { label, sort, descends = false }, value, onSort }: { readonly column: SortColumn } & Sorting) {
+interface SortHeadingProps extends Sorting {
+  readonly label: string;
+  readonly sort: string;
+  readonly descends: boolean | undefined;
+}
+
+function SortHeading({ label, sort, descends = false, value, onSort }: SortHeadingProps) {
   const isDescending = value === `-${sort}`;
   const isSorted = isDescending || value === sort;
   const next = isSorted ? !isDescending : descends;
@@ -65,8 +89,12 @@ function SortHeading({ column: { label, sort, descends = false }, value, onSort 
   );
 }
 
+interface SortFieldProps extends Sorting {
+  readonly columns: ReadonlyArray<Pick<Column<never>, 'label' | 'sort'>>;
+}
+
 /** The order of rows on narrow screens, which have no headings. */
-export function SortField({ columns, value, onSort }: { readonly columns: readonly SortColumn[] } & Sorting) {
+export function SortField({ columns, value, onSort }: SortFieldProps) {
   return (
     <div className={styles.sortField}>
       <SelectField name="sort" label="Sort by" value={value} onChange={(event) => onSort(event.currentTarget.value)}>
@@ -84,4 +112,3 @@ export function SortField({ columns, value, onSort }: { readonly columns: readon
 }
 
 export const rowLink = styles.rowLink;
-export const secondaryCell = styles.secondary;

@@ -22,6 +22,7 @@ const EXPLANATIONS: Readonly<Record<string, readonly [title: string, advice: str
   insufficient_scope: ['You may not do this', 'Ask the owner of the account.'],
   application_forbidden: ['You may not use this application', 'Ask the owner of the account.'],
   csrf_invalid: ['The session has changed', 'Reload the page, then try again.'],
+  mail_not_configured: ['This Latchkey sends no mail', 'Ask its operator to change your email or your password.'],
   INTERNAL_ERROR: ['Something went wrong on the server', 'Try again. If it stays, give the request id to the operator.'],
   VALIDATION_ERROR: ['Some inputs are not valid', 'Correct them, then try again.'],
 };
@@ -59,7 +60,8 @@ export function explainError(error: unknown): Explanation {
     const what = details.length > 0 ? 'Choose a smaller file' : 'Delete what you do not need';
     return { ...facts, title: error.message, advice: `${what}, or ask the operator for a higher limit.` };
   }
-  if (status === 503) return { ...facts, title: 'Latchkey is busy or restarting', advice: 'Try again in a few seconds.' };
+  if (status === 503 && code === 'INTERNAL_ERROR')
+    return { ...facts, title: 'Latchkey is busy or restarting', advice: 'Try again in a few seconds.' };
   const known = Object.hasOwn(EXPLANATIONS, code) ? EXPLANATIONS[code] : undefined;
   const [title, advice] = known ?? [error.message, ''];
   return { ...facts, title, advice };

@@ -9,12 +9,12 @@ import {
   redirect,
 } from '@tanstack/react-router';
 import { type ReactNode, Suspense } from 'react';
+import { sessionQuery } from '../api/queries.ts';
 import { hadSessionCookie } from '../api/settings.ts';
 import { buttonClass } from '../components/button.tsx';
 import { lazyComponent } from '../components/lazy-component.ts';
 import { EmptyState } from '../components/states.tsx';
 import { Title } from '../components/title.tsx';
-import { sessionQuery } from '../session/session.ts';
 import { Frame } from '../shell/frame.tsx';
 import { Shell } from '../shell/shell.tsx';
 import { firstToast } from '../toast/toasts.ts';

@@ -1,6 +1,17 @@
-// Readers of search parameters, which any link can set. The router merges the result of
-// `validateSearch` over the values of the URL. So that names each parameter of its page, also the
-// rejected ones as undefined.
+// Readers of search parameters, which any link can set.
+
+type Search<Readers extends Record<string, (value: unknown) => unknown>> = {
+  readonly [Name in keyof Readers]?: ReturnType<Readers[Name]>;
+};
+
+/**
+ * A `validateSearch` of these parameters. The router merges its result over the values of the URL:
+ * so it has each of them, also the rejected ones as undefined.
+ */
+export function readSearch<Readers extends Record<string, (value: unknown) => unknown>>(readers: Readers) {
+  return (search: Record<string, unknown>): Search<Readers> =>
+    Object.fromEntries(Object.entries(readers).map(([name, read]) => [name, read(search[name])])) as Search<Readers>;
+}
 
 /** A text that is not empty. */
 export const readText = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);

@@ -1,9 +1,10 @@
 import type { Session } from '@latchkey/client';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useRef, useSyncExternalStore } from 'react';
+import { sessionQuery } from '../api/queries.ts';
 import { basePath } from '../api/settings.ts';
 import { Dialog } from '../components/dialog.tsx';
-import { sessionQuery, useAccount } from './session.ts';
+import { useAccount } from './session.ts';
 import { forgetSessionEnd, hasSessionEnded, subscribeToSessionEnd } from './session-end.ts';
 import { SignInForm } from './sign-in-form.tsx';
 import { tellOtherTabs } from './tabs.ts';

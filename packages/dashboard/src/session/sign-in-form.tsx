@@ -1,10 +1,9 @@
 import { LatchkeyError, type Session } from '@latchkey/client';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import type { ReactNode } from 'react';
+import { type ReactNode, useState } from 'react';
 import { latchkey } from '../api/client.ts';
-import { Form } from '../components/form.tsx';
-import { CodeField, TextField } from '../components/text-field.tsx';
-import { sessionQuery } from './session.ts';
+import { sessionQuery } from '../api/queries.ts';
+import { CodeField, Form, InputError, TextField } from '../components/form.tsx';
 
 interface SignInFormProps {
   readonly onSignedIn: (session: Session) => unknown;
@@ -13,35 +12,32 @@ interface SignInFormProps {
   readonly aside?: ReactNode;
 }
 
-const hasCode = (error: unknown, code: string) => error instanceof LatchkeyError && error.code === code;
-
 /** Email and password; then the code, where the account has a second factor. */
 export function SignInForm({ onSignedIn, email, aside }: SignInFormProps) {
   const queryClient = useQueryClient();
+  // The code's input stays while the code is wrong.
+  const [needsCode, setNeedsCode] = useState(false);
+  const explain = (error: unknown) => {
+    const code = error instanceof LatchkeyError ? error.code : undefined;
+    if (code === 'two_factor_required') return setNeedsCode(true);
+    if (code !== 'unauth') throw error;
+    setNeedsCode(false);
+    throw new InputError({ password: 'The email or the password is wrong.' });
+  };
   const signIn = useMutation({
     mutationFn: (values: FormData) => {
       const [mail = '', password = '', code = ''] = ['email', 'password', 'code'].map((name) => String(values.get(name) ?? ''));
-      return latchkey.account.signIn({ email: mail.trim(), password, ...(code.trim() && { code: code.trim() }) });
+      return latchkey.account.signIn({ email: mail.trim(), password, ...(code.trim() && { code: code.trim() }) }).catch(explain);
     },
     meta: { opensSignIn: false },
     onSuccess: (session) => {
+      if (!session) return;
       queryClient.setQueryData(sessionQuery.queryKey, session);
       return onSignedIn(session);
     },
   });
-  const { error } = signIn;
-  const isUnknown = hasCode(error, 'unauth');
-  // The code's input stays while the code is wrong.
-  const needsCode = !isUnknown && (hasCode(error, 'two_factor_required') || signIn.variables?.has('code') === true);
   return (
-    <Form
-      onSubmit={(values) => signIn.mutate(values)}
-      error={hasCode(error, 'two_factor_required') || isUnknown ? null : error}
-      messages={isUnknown ? { password: 'The email or the password is wrong.' } : undefined}
-      action={needsCode ? 'Verify' : 'Sign in'}
-      pending={signIn.isPending}
-      button={{ wide: true }}
-    >
+    <Form submission={signIn} action={needsCode ? 'Verify' : 'Sign in'} button={{ wide: true }}>
       <div hidden={needsCode}>
         <TextField
           name="email"
@@ -56,9 +52,7 @@ export function SignInForm({ onSignedIn, email, aside }: SignInFormProps) {
       <div hidden={needsCode}>
         <TextField name="password" label="Password" type="password" autoComplete="current-password" required aside={aside} />
       </div>
-      {needsCode && (
-        <CodeField autoFocus label="Two-factor code" hint="Six digits from your authenticator app, or a recovery code." />
-      )}
+      {needsCode && <CodeField autoFocus />}
     </Form>
   );
 }

@@ -1,12 +1,12 @@
 import { AVATAR_SIDE_MAX } from '@latchkey/contract/avatar';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useMutation } from '@tanstack/react-query';
 import { type PointerEvent, useEffect, useId, useRef, useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
-import { ErrorNotice, Notice } from '../../components/notice.tsx';
+import { Form } from '../../components/form.tsx';
+import { Notice } from '../../components/notice.tsx';
 import { Skeleton } from '../../components/skeleton.tsx';
-import { sessionQuery } from '../../session/session.ts';
 import { toast } from '../../toast/toasts.ts';
 import styles from './account.module.css';
 
@@ -77,12 +77,10 @@ function Cropper({ file, onClose }: { readonly file: File; readonly onClose: () 
 function CropForm({ image, onClose }: { readonly image: ImageBitmap; readonly onClose: () => void }) {
   const [crop, setCrop] = useState(CENTERED);
   const canvas = useRef<HTMLCanvasElement>(null);
-  const queryClient = useQueryClient();
   useEffect(() => draw(canvas.current, image, crop), [image, crop]);
   const upload = useMutation({
-    mutationFn: async () => latchkey.avatar.upload(await toBlob(canvas.current)),
-    onSuccess: async () => {
-      await queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey });
+    mutationFn: async (_values: FormData) => latchkey.avatar.upload(await toBlob(canvas.current)),
+    onSuccess: () => {
       toast.success('Avatar changed');
       onClose();
     },
@@ -91,26 +89,21 @@ function CropForm({ image, onClose }: { readonly image: ImageBitmap; readonly on
     if (event.buttons === 1) setCrop((now) => move(now, image, event));
   };
   return (
-    <div className={styles.crop}>
-      <canvas
-        ref={canvas}
-        className={styles.canvas}
-        width={AVATAR_SIDE_MAX}
-        height={AVATAR_SIDE_MAX}
-        role="img"
-        aria-label="The avatar as it will be"
-        onPointerDown={(event) => event.currentTarget.setPointerCapture(event.pointerId)}
-        onPointerMove={drag}
-      />
-      <Sliders crop={crop} onChange={setCrop} />
-      {upload.error && <ErrorNotice error={upload.error} />}
-      <div className={styles.actions}>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button variant="primary" pending={upload.isPending} onClick={() => upload.mutate()}>
-          Save avatar
-        </Button>
+    <Form submission={upload} action="Save avatar" onCancel={onClose}>
+      <div className={styles.crop}>
+        <canvas
+          ref={canvas}
+          className={styles.canvas}
+          width={AVATAR_SIDE_MAX}
+          height={AVATAR_SIDE_MAX}
+          role="img"
+          aria-label="The avatar as it will be"
+          onPointerDown={(event) => event.currentTarget.setPointerCapture(event.pointerId)}
+          onPointerMove={drag}
+        />
+        <Sliders crop={crop} onChange={setCrop} />
       </div>
-    </div>
+    </Form>
   );
 }
 

@@ -1,17 +1,15 @@
 import type { OidcLink } from '@latchkey/client';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { useRouter } from '@tanstack/react-router';
 import { latchkey } from '../../api/client.ts';
+import { linksQuery, signInMethodsQuery } from '../../api/queries.ts';
 import { Button } from '../../components/button.tsx';
+import { ConfirmButton } from '../../components/confirm-dialog.tsx';
 import { ErrorNotice } from '../../components/notice.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { Row } from '../../components/row.tsx';
+import { ProofFields, readProof } from '../../session/owner-proof.tsx';
 import { rememberReturnTo } from '../../session/return-to.ts';
-import { signInMethodsQuery } from '../../session/session.ts';
-import { toast } from '../../toast/toasts.ts';
-import { readProof } from './owner-proof.tsx';
-import { ProofButton } from './proof-dialog.tsx';
-import { linksQuery, sessionsQuery } from './queries.ts';
 
 /** A row for each person at an issuer who can sign in to the account, then the other issuers. */
 export function LinkedIssuers() {
@@ -41,26 +39,21 @@ function UnlinkedRow({ name }: { readonly name: string }) {
   };
   return (
     <Row name={name} hint="Not linked: it cannot sign in to this account.">
-      <ProofButton
+      <ConfirmButton
         button={<Button aria-label={`Link ${name}`}>Link</Button>}
         title={`Link ${name}?`}
-        description="You sign in there next. From then on, it signs in to this account."
         action="Continue"
+        fields={<ProofFields />}
         onConfirm={link}
-      />
+      >
+        You sign in there next. From then on, it signs in to this account.
+      </ConfirmButton>
     </Row>
   );
 }
 
 function LinkedRow({ link: { issuer, name, subject, createdAt } }: { readonly link: OidcLink }) {
-  const queryClient = useQueryClient();
   const shownName = name ?? issuer;
-  const unlink = async (values: FormData) => {
-    await latchkey.oidc.unlink({ issuer, subject, ...readProof(values) });
-    await queryClient.invalidateQueries({ queryKey: linksQuery.queryKey });
-    await queryClient.invalidateQueries({ queryKey: sessionsQuery.queryKey });
-    toast.success(`${shownName} is unlinked`, 'All other sessions have ended.');
-  };
   return (
     <Row
       name={shownName}
@@ -70,14 +63,17 @@ function LinkedRow({ link: { issuer, name, subject, createdAt } }: { readonly li
         </>
       }
     >
-      <ProofButton
+      <ConfirmButton
         button={<Button aria-label={`Unlink ${shownName}`}>Unlink</Button>}
         title={`Unlink ${shownName}?`}
-        description="It no longer signs in to this account. All other sessions end."
         action="Unlink"
         danger
-        onConfirm={unlink}
-      />
+        fields={<ProofFields />}
+        done={[`${shownName} is unlinked`, 'All other sessions have ended.']}
+        onConfirm={(values) => latchkey.oidc.unlink({ issuer, subject, ...readProof(values) })}
+      >
+        It no longer signs in to this account. All other sessions end.
+      </ConfirmButton>
     </Row>
   );
 }

@@ -1,56 +1,45 @@
-import { LatchkeyError } from '@latchkey/client';
 import { PASSWORD } from '@latchkey/contract/lengths';
-import { useQueryClient } from '@tanstack/react-query';
 import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
+import { ConfirmButton } from '../../components/confirm-dialog.tsx';
+import { InputError, TextField } from '../../components/form.tsx';
 import { Row } from '../../components/row.tsx';
-import { TextField } from '../../components/text-field.tsx';
+import { ProofFields, readProof } from '../../session/owner-proof.tsx';
 import { useAccount } from '../../session/session.ts';
-import { toast } from '../../toast/toasts.ts';
-import { readProof } from './owner-proof.tsx';
-import { ProofButton } from './proof-dialog.tsx';
-import { sessionsQuery } from './queries.ts';
 
 export function PasswordRow() {
   const { email } = useAccount();
-  const queryClient = useQueryClient();
-  const change = async (values: FormData) => {
+  const change = (values: FormData) => {
     const newPassword = String(values.get('newPassword'));
-    if (newPassword.length < PASSWORD.min) throw invalid('newPassword', `it has fewer than ${PASSWORD.min} characters`);
-    await latchkey.account.changePassword({ ...readProof(values), newPassword });
-    await queryClient.invalidateQueries({ queryKey: sessionsQuery.queryKey });
-    toast.success('Password changed', 'All other sessions have ended.');
+    if (newPassword.length < PASSWORD.min) throw new InputError({ newPassword: `It has fewer than ${PASSWORD.min} characters.` });
+    return latchkey.account.changePassword({ ...readProof(values), newPassword });
   };
+  const fields = (
+    <>
+      {/* Password managers store the new password for this account. */}
+      <input type="hidden" name="username" autoComplete="username" value={email} />
+      <ProofFields label="Current password" />
+      <TextField
+        name="newPassword"
+        label="New password"
+        type="password"
+        autoComplete="new-password"
+        hint={`At least ${PASSWORD.min} characters. A sentence is easier to remember, and harder to guess.`}
+      />
+    </>
+  );
   return (
     <Row name="Password" hint="Changing it ends all other sessions.">
-      <ProofButton
+      <ConfirmButton
         button={<Button>Change password</Button>}
         title="Change password"
-        description="All other sessions end. API keys stay."
         action="Change password"
-        passwordLabel="Current password"
+        fields={fields}
+        done={['Password changed', 'All other sessions have ended.']}
         onConfirm={change}
-        // Password managers store the new password for this account.
-        before={<input type="hidden" name="username" autoComplete="username" value={email} />}
-        after={
-          <TextField
-            name="newPassword"
-            label="New password"
-            type="password"
-            autoComplete="new-password"
-            hint={`At least ${PASSWORD.min} characters. A sentence is easier to remember, and harder to guess.`}
-          />
-        }
-      />
+      >
+        All other sessions end. API keys stay.
+      </ConfirmButton>
     </Row>
   );
-}
-
-/** The error that the service would respond with. */
-function invalid(name: string, message: string) {
-  return new LatchkeyError('Invalid input', {
-    code: 'VALIDATION_ERROR',
-    status: 400,
-    details: [{ path: `body.${name}`, message }],
-  });
 }

@@ -1,6 +1,7 @@
 import type { OpenSession } from '@latchkey/client';
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { latchkey } from '../../api/client.ts';
+import { sessionsQuery } from '../../api/queries.ts';
 import { Button } from '../../components/button.tsx';
 import { ConfirmButton } from '../../components/confirm-dialog.tsx';
 import { Badge, Section } from '../../components/page.tsx';
@@ -11,7 +12,6 @@ import { useSignOut } from '../../session/sign-out.ts';
 import { toast } from '../../toast/toasts.ts';
 import styles from './account.module.css';
 import { describeDevice } from './device.ts';
-import { sessionsQuery } from './queries.ts';
 
 export function Sessions() {
   const query = useQuery(sessionsQuery);
@@ -38,15 +38,11 @@ function SessionRow({
 }: {
   readonly session: OpenSession;
 }) {
-  const queryClient = useQueryClient();
   const signOut = useSignOut();
   const device = describeDevice(userAgent);
   const end = useMutation({
     mutationFn: () => latchkey.account.endSession(id),
-    onSuccess: async () => {
-      await queryClient.invalidateQueries({ queryKey: sessionsQuery.queryKey });
-      toast.success('Session ended', device);
-    },
+    onSuccess: () => toast.success('Session ended', device),
     onError: (error) => toast.error('The session was not ended', error),
   });
   return (
@@ -77,16 +73,10 @@ function SessionRow({
 }
 
 function SignOutElsewhere({ sessions }: { readonly sessions: readonly OpenSession[] }) {
-  const queryClient = useQueryClient();
   const others = sessions.filter(({ current }) => !current);
   const endAll = async () => {
-    try {
-      // One after the other: the list has up to 100.
-      for (const { id } of others) await latchkey.account.endSession(id).catch(ignoreEnded);
-    } finally {
-      await queryClient.invalidateQueries({ queryKey: sessionsQuery.queryKey });
-    }
-    toast.success('Signed out elsewhere', others.length === 1 ? '1 session ended.' : `${others.length} sessions ended.`);
+    // One after the other: the list has up to 100.
+    for (const { id } of others) await latchkey.account.endSession(id).catch(ignoreEnded);
   };
   return (
     <div className={styles.actions}>
@@ -99,6 +89,7 @@ function SignOutElsewhere({ sessions }: { readonly sessions: readonly OpenSessio
         title="Sign out elsewhere?"
         action="Sign out elsewhere"
         danger
+        done={['Signed out elsewhere', others.length === 1 ? '1 session ended.' : `${others.length} sessions ended.`]}
         onConfirm={endAll}
       >
         {others.length === 1 ? 'The other session ends' : `The ${others.length} other sessions end`} immediately. This one and

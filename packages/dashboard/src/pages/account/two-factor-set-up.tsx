@@ -2,9 +2,8 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { CopyButton } from '../../components/copy-button.tsx';
-import { Form } from '../../components/form.tsx';
+import { CodeField, Form } from '../../components/form.tsx';
 import { QueryView } from '../../components/states.tsx';
-import { CodeField } from '../../components/text-field.tsx';
 import styles from './account.module.css';
 import { QrCode } from './qr-code.tsx';
 
@@ -18,23 +17,17 @@ export function TwoFactorSetUp({ onEnabled, onCancel }: SetUpProps) {
   const query = useQuery({
     queryKey: ['two-factor-set-up'],
     queryFn: ({ signal }) => latchkey.twoFactor.setUp({ signal }),
-    staleTime: Number.POSITIVE_INFINITY,
+    staleTime: 'static',
     gcTime: 0,
   });
   const enabling = useMutation({
-    mutationFn: (code: string) => latchkey.twoFactor.enable(code),
+    mutationFn: (values: FormData) => latchkey.twoFactor.enable(String(values.get('code')).trim()),
     onSuccess: onEnabled,
   });
   return (
     <QueryView query={query} action={<Button onClick={onCancel}>Cancel</Button>}>
       {({ secret, otpauthUrl }) => (
-        <Form
-          onSubmit={(values) => enabling.mutate(String(values.get('code')).trim())}
-          error={enabling.error}
-          action="Turn on"
-          pending={enabling.isPending}
-          onCancel={onCancel}
-        >
+        <Form submission={enabling} action="Turn on" onCancel={onCancel}>
           <ol className={styles.steps}>
             <li>
               <p>Scan this with an authenticator app, or enter the key by hand.</p>

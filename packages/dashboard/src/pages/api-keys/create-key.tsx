@@ -1,5 +1,5 @@
 import type { CreatedApiKey } from '@latchkey/client';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { basePath } from '../../api/settings.ts';
@@ -8,10 +8,8 @@ import { CopyButton } from '../../components/copy-button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { Notice } from '../../components/notice.tsx';
 import { SecretField } from '../../components/secret-field.tsx';
-import { limitsQuery } from '../../session/session.ts';
 import styles from './api-keys.module.css';
-import { KeyForm } from './key-form.tsx';
-import { apiKeysQuery } from './queries.ts';
+import { KeyForm, readKey } from './key-form.tsx';
 
 interface CreateKeyProps {
   readonly open: boolean;
@@ -26,7 +24,7 @@ export function CreateKeyDialog({ open, onClose }: CreateKeyProps) {
   };
   return (
     <Dialog
-      open={open || created !== undefined}
+      open={open}
       // The key is shown this once: only its button closes it.
       onClose={created ? () => undefined : close}
       stays
@@ -34,7 +32,7 @@ export function CreateKeyDialog({ open, onClose }: CreateKeyProps) {
       title={created ? 'Copy the key now' : 'Create API key'}
       description={created ? undefined : 'Programs use it in place of your password. It may do only what you choose here.'}
     >
-      {created ? <Created created={created} onDone={close} /> : <CreateForm onCreated={setCreated} onCancel={close} />}
+      {created ? <Created created={created} onDone={close} /> : <CreateForm onCreated={setCreated} onCancel={onClose} />}
     </Dialog>
   );
 }
@@ -45,24 +43,11 @@ interface CreateFormProps {
 }
 
 function CreateForm({ onCreated, onCancel }: CreateFormProps) {
-  const queryClient = useQueryClient();
   const creation = useMutation({
-    mutationFn: (key: Parameters<typeof latchkey.apiKeys.create>[0]) => latchkey.apiKeys.create(key),
-    onSuccess: (key) => {
-      onCreated(key);
-      void queryClient.invalidateQueries({ queryKey: apiKeysQuery.queryKey });
-      void queryClient.invalidateQueries({ queryKey: limitsQuery.queryKey });
-    },
+    mutationFn: async (values: FormData) => latchkey.apiKeys.create(readKey(values)),
+    onSuccess: onCreated,
   });
-  return (
-    <KeyForm
-      action="Create API key"
-      isPending={creation.isPending}
-      error={creation.error}
-      onSubmit={creation.mutate}
-      onCancel={onCancel}
-    />
-  );
+  return <KeyForm submission={creation} action="Create API key" onCancel={onCancel} />;
 }
 
 function Created({ created, onDone }: { readonly created: CreatedApiKey; readonly onDone: () => void }) {

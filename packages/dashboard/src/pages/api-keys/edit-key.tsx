@@ -2,6 +2,7 @@ import type { ApiKey, Application, NewApiKey } from '@latchkey/client';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type ComponentProps, useState } from 'react';
 import { latchkey } from '../../api/client.ts';
+import { apiKeyQuery, applicationsQuery, requestsQuery } from '../../api/queries.ts';
 import { Button } from '../../components/button.tsx';
 import { ConfirmButton } from '../../components/confirm-dialog.tsx';
 import { DailyCharts } from '../../components/daily-chart.tsx';
@@ -10,11 +11,8 @@ import { formatExact } from '../../components/relative-time.tsx';
 import { QueryView } from '../../components/states.tsx';
 import { Versions } from '../../components/versions.tsx';
 import { isChangedMeanwhile } from '../../error/explain-error.ts';
-import { limitsQuery } from '../../session/session.ts';
 import { toast } from '../../toast/toasts.ts';
-import { applicationsQuery } from '../applications/queries.ts';
-import { KeyForm } from './key-form.tsx';
-import { apiKeyQuery, apiKeysQuery, requestsQuery } from './queries.ts';
+import { KeyForm, readKey } from './key-form.tsx';
 import { nameScopes } from './scopes.ts';
 
 interface EditKeyProps {
@@ -50,17 +48,17 @@ function EditForm({ saved, onClose }: { readonly saved: Saved; readonly onClose:
   const { apiKey } = base;
   const queryClient = useQueryClient();
   const change = useMutation({
-    mutationFn: async (key: NewApiKey) => {
+    mutationFn: async (values: FormData) => {
+      const key = readKey(values, apiKey);
       try {
-        await latchkey.apiKeys.update(apiKey.id, withoutSameExpiry(key, expected.apiKey), { ifMatch: expected.etag });
+        return await latchkey.apiKeys.update(apiKey.id, withoutSameExpiry(key, expected.apiKey), { ifMatch: expected.etag });
       } catch (error) {
         if (isChangedMeanwhile(error))
           setConflict({ saved: await queryClient.fetchQuery({ ...apiKeyQuery(apiKey.id), staleTime: 0 }), own: key });
         throw error;
       }
     },
-    onSuccess: async (_key, { name }) => {
-      await queryClient.invalidateQueries({ queryKey: apiKeysQuery.queryKey });
+    onSuccess: ({ name }) => {
       toast.success('API key changed', name);
       onClose();
     },
@@ -78,10 +76,9 @@ function EditForm({ saved, onClose }: { readonly saved: Saved; readonly onClose:
         key={base.etag}
         apiKey={apiKey}
         action={conflict ? 'Replace it with mine' : 'Save changes'}
-        isPending={change.isPending}
-        error={isChangedMeanwhile(change.error) ? null : change.error}
+        submission={change}
+        hidesError={isChangedMeanwhile(change.error)}
         notice={conflict && <Conflict saved={conflict.saved.apiKey} own={conflict.own} />}
-        onSubmit={(key) => change.mutate(key)}
         onCancel={onClose}
       >
         {conflict ? (
@@ -130,18 +127,18 @@ interface RevokeProps {
   readonly onRevoked?: () => void;
 }
 
-export function RevokeButton({ apiKey: { id, name }, button, onRevoked }: RevokeProps) {
-  const queryClient = useQueryClient();
-  const revoke = async () => {
-    await latchkey.apiKeys.revoke(id);
-    await queryClient.invalidateQueries({ queryKey: apiKeysQuery.queryKey });
-    void queryClient.invalidateQueries({ queryKey: limitsQuery.queryKey });
-    toast.success('API key revoked', name);
-    onRevoked?.();
-  };
-  return (
-    <ConfirmButton button={button} title={`Revoke ${name}?`} action="Revoke API key" danger onConfirm={revoke}>
-      Every request with this key is rejected from now on. This cannot be undone.
-    </ConfirmButton>
-  );
-}
+export const RevokeButton = ({ apiKey: { id, name }, button, onRevoked }: RevokeProps) => (
+  <ConfirmButton
+    button={button}
+    title={`Revoke ${name}?`}
+    action="Revoke API key"
+    danger
+    done={['API key revoked', name]}
+    onConfirm={async () => {
+      await latchkey.apiKeys.revoke(id);
+      onRevoked?.();
+    }}
+  >
+    Every request with this key is rejected from now on. This cannot be undone.
+  </ConfirmButton>
+);

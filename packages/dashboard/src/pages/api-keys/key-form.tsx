@@ -1,15 +1,13 @@
 import type { ApiKey, Application, NewApiKey, Scope } from '@latchkey/client';
 import { describeLength, KEY_NAME } from '@latchkey/contract/lengths';
 import { useQuery } from '@tanstack/react-query';
-import { type ReactNode, useState } from 'react';
+import { type ComponentProps, type ReactNode, useState } from 'react';
+import { applicationsQuery } from '../../api/queries.ts';
 import { Choice, ChoiceSet } from '../../components/choice.tsx';
-import { Form } from '../../components/form.tsx';
+import { Form, InputError, SelectField, TextField } from '../../components/form.tsx';
 import { formatExact } from '../../components/relative-time.tsx';
 import { SearchField } from '../../components/search-field.tsx';
-import { SelectField } from '../../components/select-field.tsx';
 import { QueryView } from '../../components/states.tsx';
-import { TextField } from '../../components/text-field.tsx';
-import { applicationsQuery } from '../applications/queries.ts';
 import styles from './api-keys.module.css';
 import { endOfDay, inDays } from './key-state.ts';
 import { SCOPE_GROUPS } from './scopes.ts';
@@ -17,45 +15,20 @@ import { SCOPE_GROUPS } from './scopes.ts';
 interface KeyFormProps {
   /** The key to change; without one, the form is for a new key. */
   readonly apiKey?: ApiKey;
+  readonly submission: ComponentProps<typeof Form>['submission'];
   readonly action: string;
-  readonly isPending: boolean;
-  readonly error: unknown;
+  readonly hidesError?: boolean;
   /** Shown above the buttons. */
   readonly notice?: ReactNode;
-  readonly onSubmit: (key: NewApiKey) => void;
   readonly onCancel: () => void;
   /** Further buttons, such as to revoke the key. */
   readonly children?: ReactNode;
 }
 
-type Missing = 'scopes' | 'applicationIds' | 'expiresOn';
-
-const MISSING: Readonly<Record<Missing, string>> = {
-  scopes: 'Choose at least one.',
-  applicationIds: 'Choose at least one application, or all of them.',
-  expiresOn: 'Choose a day from today on.',
-};
-
-/** Name, scopes, applications and expiry of a key. */
-export function KeyForm({ apiKey, action, isPending, error, notice, onSubmit, onCancel, children }: KeyFormProps) {
-  const [missing, setMissing] = useState<Missing>();
-  const submit = (values: FormData) => {
-    const key = readKey(values, apiKey);
-    const found = findMissing(key, values);
-    setMissing(found);
-    if (found === undefined) onSubmit(key);
-  };
+/** Name, scopes, applications and expiry of a key: {@link readKey} reads them. */
+export function KeyForm({ apiKey, notice, children, ...form }: KeyFormProps) {
   return (
-    <Form
-      onSubmit={submit}
-      onInput={() => setMissing(undefined)}
-      error={missing === undefined ? error : null}
-      messages={missing && { [missing]: MISSING[missing] }}
-      action={action}
-      pending={isPending}
-      onCancel={onCancel}
-      others={children}
-    >
+    <Form {...form} others={children}>
       <TextField
         name="name"
         label="Name"
@@ -73,16 +46,24 @@ export function KeyForm({ apiKey, action, isPending, error, notice, onSubmit, on
   );
 }
 
-function readKey(values: FormData, apiKey: ApiKey | undefined): NewApiKey {
+/** @throws InputError for what the service would reject without the name of an input */
+export function readKey(values: FormData, apiKey?: ApiKey): NewApiKey {
   const text = (name: string) => String(values.get(name) ?? '');
-  const allApplications = text('access') === 'all';
-  return {
-    name: text('name'),
-    scopes: values.getAll('scopes') as Scope[],
-    allApplications,
-    applicationIds: allApplications ? [] : values.getAll('applicationIds').map(String),
-    expiresAt: readExpiry(text('expiry'), text('expiresOn'), apiKey),
-  };
+  const expiresAt = readExpiry(text('expiry'), text('expiresOn'), apiKey);
+  if (text('expiry') === 'date' && !(Date.parse(expiresAt ?? '') > Date.now()))
+    throw new InputError({ expiresOn: 'Choose a day from today on.' });
+  return { name: text('name'), ...readRights(values), expiresAt };
+}
+
+/** @throws InputError if nothing is chosen */
+export function readRights(values: FormData): Pick<NewApiKey, 'scopes' | 'allApplications' | 'applicationIds'> {
+  const scopes = values.getAll('scopes') as Scope[];
+  const allApplications = values.get('access') === 'all';
+  const applicationIds = allApplications ? [] : values.getAll('applicationIds').map(String);
+  if (scopes.length === 0) throw new InputError({ scopes: 'Choose at least one.' });
+  if (!allApplications && applicationIds.length === 0)
+    throw new InputError({ applicationIds: 'Choose at least one application, or all of them.' });
+  return { scopes, allApplications, applicationIds };
 }
 
 function readExpiry(expiry: string, date: string, apiKey: ApiKey | undefined): string | null {
@@ -90,13 +71,6 @@ function readExpiry(expiry: string, date: string, apiKey: ApiKey | undefined): s
   if (expiry === 'never') return null;
   if (expiry !== 'date') return inDays(Number(expiry));
   return Number.isNaN(endOfDay(date).getTime()) ? '' : endOfDay(date).toISOString();
-}
-
-function findMissing({ scopes, allApplications, applicationIds = [], expiresAt }: NewApiKey, values: FormData) {
-  if (scopes.length === 0) return 'scopes';
-  if (!allApplications && applicationIds.length === 0) return 'applicationIds';
-  const isPast = values.get('expiry') === 'date' && !(Date.parse(expiresAt ?? '') > Date.now());
-  return isPast ? 'expiresOn' : undefined;
 }
 
 export function Scopes({ chosen }: { readonly chosen: readonly Scope[] }) {

@@ -1,20 +1,19 @@
 import type { ApiKey, Application } from '@latchkey/client';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
+import { apiKeysQuery, applicationsQuery } from '../../api/queries.ts';
 import { Button, IconButton } from '../../components/button.tsx';
 import { Choice } from '../../components/choice.tsx';
 import { Badge, PageHeader, Toolbar } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { EmptyState, QueryView } from '../../components/states.tsx';
-import { rowLink, secondaryCell, Table } from '../../components/table.tsx';
+import { type Column, rowLink, Table } from '../../components/table.tsx';
 import { useLimits } from '../../session/session.ts';
-import { applicationsQuery } from '../applications/queries.ts';
 import styles from './api-keys.module.css';
 import { CreateKeyDialog } from './create-key.tsx';
 import { EditKeyDialog, RevokeButton } from './edit-key.tsx';
 import { maskKey, readState } from './key-state.ts';
 import { KeyTabs } from './key-tabs.tsx';
-import { apiKeysQuery } from './queries.ts';
 import { nameScopes, summarizeScopes } from './scopes.ts';
 
 const route = getRouteApi('/signed-in/api-keys');
@@ -87,61 +86,64 @@ function KeyList({ keys }: { readonly keys: readonly ApiKey[] }) {
           All keys are revoked or expired.
         </EmptyState>
       ) : (
-        <Table caption="API keys" columns={['Name', 'May do', 'Applications', 'Last used', 'Expires', '']}>
-          {shown.map((key) => (
-            <Row key={key.id} apiKey={key} applications={applications} />
-          ))}
-        </Table>
+        <Table caption="API keys" columns={listColumns(applications)} items={shown} />
       )}
     </>
   );
 }
 
-function Row({ apiKey, applications }: { readonly apiKey: ApiKey; readonly applications: readonly Application[] }) {
-  const { id, name, scopes, lastUsedAt, lastUsedIp, expiresAt, revokedAt, subject } = apiKey;
-  const state = readState(apiKey);
+const listColumns = (applications: readonly Application[]): ReadonlyArray<Column<ApiKey>> => [
+  { label: 'Name', isName: true, cell: (apiKey) => <Name apiKey={apiKey} /> },
+  {
+    label: 'May do',
+    cell: ({ scopes }) => (
+      <span className={styles.words} title={nameScopes(scopes).join(', ')}>
+        {summarizeScopes(scopes)}
+      </span>
+    ),
+  },
+  { label: 'Applications', cell: (apiKey) => <span dir="auto">{describeApplications(apiKey, applications)}</span> },
+  { label: 'Last used', cell: (apiKey) => <LastUse apiKey={apiKey} /> },
+  {
+    label: 'Expires',
+    isSecondary: true,
+    cell: ({ expiresAt }) => (expiresAt === null ? 'Never' : <RelativeTime at={expiresAt} />),
+  },
+  {
+    label: '',
+    cell: (apiKey) =>
+      apiKey.revokedAt === null && (
+        <RevokeButton button={<IconButton small label={`Revoke ${apiKey.name}`} icon="trash" />} apiKey={apiKey} />
+      ),
+  },
+];
+
+function Name({ apiKey }: { readonly apiKey: ApiKey }) {
+  const { id, name, revokedAt, subject } = apiKey;
   return (
-    <tr>
-      <td>
-        <span className={styles.name}>
-          <span className={styles.badges}>
-            {revokedAt === null && subject === undefined ? (
-              <Link to="/api-keys" search={(all) => ({ ...all, key: id })} className={rowLink} dir="auto">
-                {name}
-              </Link>
-            ) : (
-              <span dir="auto">{name}</span>
-            )}
-            <StateBadge state={state} />
-          </span>
-          <code className={styles.key}>{subject ?? maskKey(apiKey)}</code>
-        </span>
-      </td>
-      <td data-label="May do" className={styles.words}>
-        <span title={nameScopes(scopes).join(', ')}>{summarizeScopes(scopes)}</span>
-      </td>
-      <td data-label="Applications" dir="auto">
-        {describeApplications(apiKey, applications)}
-      </td>
-      <td data-label="Last used">
-        {lastUsedAt === null ? (
-          <span className={styles.muted}>Never</span>
+    <span className={styles.name}>
+      <span className={styles.badges}>
+        {revokedAt === null && subject === undefined ? (
+          <Link to="/api-keys" search={(all) => ({ ...all, key: id })} className={rowLink} dir="auto">
+            {name}
+          </Link>
         ) : (
-          <span className={styles.name}>
-            <RelativeTime at={lastUsedAt} />
-            {lastUsedIp !== null && <span className={styles.key}>from {lastUsedIp}</span>}
-          </span>
+          <span dir="auto">{name}</span>
         )}
-      </td>
-      <td data-label="Expires" className={secondaryCell}>
-        {expiresAt === null ? <span className={styles.muted}>Never</span> : <RelativeTime at={expiresAt} />}
-      </td>
-      <td>
-        {revokedAt === null && (
-          <RevokeButton button={<IconButton small label={`Revoke ${name}`} icon="trash" />} apiKey={apiKey} />
-        )}
-      </td>
-    </tr>
+        <StateBadge state={readState(apiKey)} />
+      </span>
+      <code className={styles.key}>{subject ?? maskKey(apiKey)}</code>
+    </span>
+  );
+}
+
+function LastUse({ apiKey: { lastUsedAt, lastUsedIp } }: { readonly apiKey: ApiKey }) {
+  if (lastUsedAt === null) return <span className={styles.muted}>Never</span>;
+  return (
+    <span className={styles.name}>
+      <RelativeTime at={lastUsedAt} />
+      {lastUsedIp !== null && <span className={styles.key}>from {lastUsedIp}</span>}
+    </span>
   );
 }
 

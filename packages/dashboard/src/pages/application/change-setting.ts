@@ -1,8 +1,8 @@
 import { type ApplicationChanges, type ApplicationSettings, LatchkeyError } from '@latchkey/client';
 import type { QueryClient } from '@tanstack/react-query';
 import { latchkey } from '../../api/client.ts';
+import { settingsQuery } from '../../api/queries.ts';
 import { isChangedMeanwhile } from '../../error/explain-error.ts';
-import { invalidateSettings, settingsQuery } from './queries.ts';
 
 /** Others may change other settings meanwhile, which the change then has to expect. */
 const ATTEMPTS = 5;
@@ -23,22 +23,18 @@ export interface SettingChange<Name extends keyof ApplicationSettings = keyof Ap
 export async function changeSetting(queryClient: QueryClient, change: SettingChange): Promise<void> {
   const { applicationId, field, seen, value } = change;
   const query = settingsQuery(applicationId);
-  try {
-    for (let attempt = 1; ; attempt += 1) {
-      const { settings, etag } = await queryClient.fetchQuery({
-        ...query,
-        staleTime: attempt === 1 ? Number.POSITIVE_INFINITY : 0,
-      });
-      if (settings[field] === value) return;
-      if (settings[field] !== seen)
-        throw new LatchkeyError('The setting was changed meanwhile.', { code: 'changed_meanwhile', status: 412 });
-      try {
-        return await latchkey.applications.update(applicationId, { [field]: value } as ApplicationChanges, { ifMatch: etag });
-      } catch (error) {
-        if (!isChangedMeanwhile(error) || attempt === ATTEMPTS) throw error;
-      }
+  for (let attempt = 1; ; attempt += 1) {
+    const { settings, etag } = await queryClient.fetchQuery({
+      ...query,
+      staleTime: attempt === 1 ? Number.POSITIVE_INFINITY : 0,
+    });
+    if (settings[field] === value) return;
+    if (settings[field] !== seen)
+      throw new LatchkeyError('The setting was changed meanwhile.', { code: 'changed_meanwhile', status: 412 });
+    try {
+      return await latchkey.applications.update(applicationId, { [field]: value } as ApplicationChanges, { ifMatch: etag });
+    } catch (error) {
+      if (!isChangedMeanwhile(error) || attempt === ATTEMPTS) throw error;
     }
-  } finally {
-    await invalidateSettings(queryClient, applicationId);
   }
 }

@@ -1,9 +1,9 @@
 import type { Application, ApplicationSettings } from '@latchkey/client';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
+import { applicationQuery, settingsQuery } from '../../api/queries.ts';
 import { QueryView } from '../../components/states.tsx';
 import { DeleteApplication } from './delete-application.tsx';
-import { applicationQuery, settingsQuery } from './queries.ts';
 import { RuntimeKeys } from './runtime-keys.tsx';
 import { Settings } from './settings.tsx';
 import { Snippets } from './snippets.tsx';

@@ -1,17 +1,15 @@
 import type { Application } from '@latchkey/client';
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { latchkey } from '../../api/client.ts';
+import { rotationsQuery } from '../../api/queries.ts';
 import { Button } from '../../components/button.tsx';
-import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
+import { ConfirmButton } from '../../components/confirm-dialog.tsx';
+import { SelectField } from '../../components/form.tsx';
 import { Section } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { SecretField } from '../../components/secret-field.tsx';
-import { SelectField } from '../../components/select-field.tsx';
 import { toast } from '../../toast/toasts.ts';
-import { applicationsQuery } from '../applications/queries.ts';
 import styles from './overview.module.css';
-import { rotationsQuery } from './queries.ts';
 
 const KEYS = [
   {
@@ -63,22 +61,15 @@ interface RuntimeKeyProps {
 }
 
 function RuntimeKey({ application, runtimeKey: { type, field, previousField, name, use, consequence } }: RuntimeKeyProps) {
-  const [isAsking, setAsking] = useState(false);
-  const [overlapSeconds, setOverlapSeconds] = useState(0);
-  const queryClient = useQueryClient();
   const value = application.applicationApiKeys[field];
   const shortName = `${name.charAt(0).toLowerCase()}${name.slice(1)}`.replace('hTTP', 'HTTP');
   const previous = application.applicationApiKeys[previousField];
-  const reload = () => queryClient.invalidateQueries({ queryKey: applicationsQuery.queryKey });
-  const rotate = async () => {
-    await latchkey.keys.rotate(application.id, type, { overlapSeconds, endPrevious: previous !== undefined });
-    await reload();
-    void queryClient.invalidateQueries({ queryKey: rotationsQuery(application.id).queryKey });
-    toast.success(`${name} rotated`, 'Give the new one to your application.');
+  const rotate = (values: FormData) => {
+    const overlapSeconds = Number(values.get('overlap'));
+    return latchkey.keys.rotate(application.id, type, { overlapSeconds, endPrevious: previous !== undefined });
   };
   const endOverlap = useMutation({
     mutationFn: () => latchkey.keys.endOverlap(application.id, type),
-    onSuccess: reload,
     onError: (err) => toast.error(`The overlap of the ${shortName} was not ended`, err),
   });
   return (
@@ -87,11 +78,31 @@ function RuntimeKey({ application, runtimeKey: { type, field, previousField, nam
         <p className={styles.name}>{name}</p>
         <p className={styles.hint}>{use}</p>
       </div>
-      {/* A new key is masked again. */}
-      <SecretField key={value} name={shortName} value={value} prefixLength={value.lastIndexOf('_') + 1}>
-        <Button small icon="rotate" aria-label={`Rotate ${shortName}`} onClick={() => setAsking(true)}>
-          Rotate…
-        </Button>
+      <SecretField name={shortName} value={value} prefixLength={value.lastIndexOf('_') + 1}>
+        <ConfirmButton
+          button={
+            <Button small icon="rotate" aria-label={`Rotate ${shortName}`}>
+              Rotate…
+            </Button>
+          }
+          title={`Rotate the ${shortName} of ${application.name}?`}
+          action={`Rotate ${shortName}`}
+          danger
+          fields={
+            <SelectField name="overlap" label="The old key ends">
+              {OVERLAPS.map(([seconds, label]) => (
+                <option key={seconds} value={seconds}>
+                  {label}
+                </option>
+              ))}
+            </SelectField>
+          }
+          done={[`${name} rotated`, 'Give the new one to your application.']}
+          onConfirm={rotate}
+        >
+          {consequence} {previous && 'The key before it ends now. '}
+          <Rotations applicationId={application.id} />
+        </ConfirmButton>
       </SecretField>
       {previous && (
         <p className={styles.hint}>
@@ -108,31 +119,6 @@ function RuntimeKey({ application, runtimeKey: { type, field, previousField, nam
           </Button>
         </p>
       )}
-      <ConfirmDialog
-        open={isAsking}
-        onClose={() => setAsking(false)}
-        title={`Rotate the ${shortName} of ${application.name}?`}
-        action={`Rotate ${shortName}`}
-        danger
-        fields={
-          <SelectField
-            name="overlap"
-            label="The old key ends"
-            value={String(overlapSeconds)}
-            onChange={(event) => setOverlapSeconds(Number(event.currentTarget.value))}
-          >
-            {OVERLAPS.map(([seconds, label]) => (
-              <option key={seconds} value={seconds}>
-                {label}
-              </option>
-            ))}
-          </SelectField>
-        }
-        onConfirm={rotate}
-      >
-        {consequence} {previous && 'The key before it ends now. '}
-        <Rotations applicationId={application.id} />
-      </ConfirmDialog>
     </div>
   );
 }

@@ -12,14 +12,13 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Button } from '../../components/button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
-import { Form } from '../../components/form.tsx';
+import { Form, TextField } from '../../components/form.tsx';
 import { Notice } from '../../components/notice.tsx';
 import { Section } from '../../components/page.tsx';
 import { Row, Rows } from '../../components/row.tsx';
-import { TextField } from '../../components/text-field.tsx';
 import { isChangedMeanwhile } from '../../error/explain-error.ts';
 import { toast } from '../../toast/toasts.ts';
-import { changeSetting, type SettingChange } from './change-setting.ts';
+import { changeSetting } from './change-setting.ts';
 import styles from './overview.module.css';
 import { SwitchRow } from './switch-row.tsx';
 
@@ -43,14 +42,6 @@ export function Settings({ applicationId, settings }: SettingsProps) {
   );
 }
 
-/** Changes settings. The page shows the new ones before the service has confirmed them. */
-function useChange(applicationId: string) {
-  const queryClient = useQueryClient();
-  return useMutation({
-    mutationFn: (change: Omit<SettingChange, 'applicationId'>) => changeSetting(queryClient, { applicationId, ...change }),
-  });
-}
-
 interface FlagProps {
   readonly applicationId: string;
   readonly field: FlagName;
@@ -59,14 +50,14 @@ interface FlagProps {
 
 function Flag({ applicationId, field, value }: FlagProps) {
   const { title, hint } = APPLICATION_FLAGS[field];
-  const change = useChange(applicationId);
-  const wanted = change.isPending ? change.variables.value === true : value;
-  const set = (checked: boolean) =>
-    change.mutate(
-      { field, seen: value, value: checked },
-      { onError: (error) => toast.error(`“${title}” was not changed`, error) },
-    );
-  return <SwitchRow title={title} hint={hint} checked={wanted} onChange={set} />;
+  const queryClient = useQueryClient();
+  const change = useMutation({
+    mutationFn: (wanted: boolean) => changeSetting(queryClient, { applicationId, field, seen: value, value: wanted }),
+    onError: (error) => toast.error(`“${title}” was not changed`, error),
+  });
+  // Shown before the service has confirmed it.
+  const wanted = change.isPending ? change.variables : value;
+  return <SwitchRow title={title} hint={hint} checked={wanted} onChange={(checked) => change.mutate(checked)} />;
 }
 
 interface TextProps {
@@ -97,29 +88,27 @@ function Text(props: TextProps) {
 function TextForm({ applicationId, field, value, onClose }: TextProps & { readonly onClose: () => void }) {
   const { title, length, example, isLive } = APPLICATION_TEXTS[field];
   const noun = title.toLowerCase();
-  const change = useChange(applicationId);
   const [seen, setSeen] = useState(value);
+  const queryClient = useQueryClient();
+  const change = useMutation({
+    mutationFn: (values: FormData): Promise<void> => {
+      // The notice shows the newer one: who saves then wants to replace that.
+      const replaced = isConflict ? value : seen;
+      setSeen(replaced);
+      const wanted = String(values.get('value')).trim();
+      return changeSetting(queryClient, { applicationId, field, seen: replaced, value: wanted });
+    },
+    onSuccess: () => {
+      toast.success(`${title} changed`);
+      onClose();
+    },
+  });
   const isConflict = isChangedMeanwhile(change.error) && value !== seen;
-  const submit = (values: FormData) => {
-    // The notice shows the newer one: who saves then wants to replace that.
-    const replaced = isConflict ? value : seen;
-    setSeen(replaced);
-    change.mutate(
-      { field, seen: replaced, value: String(values.get('value')).trim() },
-      {
-        onSuccess: () => {
-          toast.success(`${title} changed`);
-          onClose();
-        },
-      },
-    );
-  };
   return (
     <Form
-      onSubmit={submit}
-      error={isConflict ? null : change.error}
+      submission={change}
+      hidesError={isConflict}
       action={isConflict ? `Replace ${value}` : `Save ${noun}`}
-      pending={change.isPending}
       onCancel={onClose}
       cancel={isConflict ? `Keep ${value}` : 'Cancel'}
     >

@@ -1,8 +1,7 @@
 import type { Application } from '@latchkey/client';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
 import { Button } from '../../components/button.tsx';
-import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
+import { ConfirmButton } from '../../components/confirm-dialog.tsx';
 import { toast } from '../../toast/toasts.ts';
 import { changeSetting } from './change-setting.ts';
 
@@ -13,7 +12,6 @@ interface StatusButtonProps {
 
 /** Pauses after a confirmation, as live clients hear of it; resumes without one. */
 export function StatusButton({ application: { id, name }, status }: StatusButtonProps) {
-  const [isAsking, setAsking] = useState(false);
   const queryClient = useQueryClient();
   const change = (seen: 'online' | 'paused', value: 'online' | 'paused') =>
     changeSetting(queryClient, { applicationId: id, field: 'status', seen, value });
@@ -22,28 +20,21 @@ export function StatusButton({ application: { id, name }, status }: StatusButton
     onSuccess: () => toast.success('Application resumed', name),
     onError: (error) => toast.error('The application was not resumed', error),
   });
-  const pause = async () => {
-    await change('online', 'paused');
-    toast.success('Application paused', name);
-  };
+  if (status === 'paused')
+    return (
+      <Button variant="primary" pending={resume.isPending} onClick={() => resume.mutate()}>
+        Resume
+      </Button>
+    );
   return (
-    <>
-      {status === 'online' ? (
-        <Button onClick={() => setAsking(true)}>Pause</Button>
-      ) : (
-        <Button variant="primary" pending={resume.isPending} onClick={() => resume.mutate()}>
-          Resume
-        </Button>
-      )}
-      <ConfirmDialog
-        open={isAsking}
-        onClose={() => setAsking(false)}
-        title={`Pause ${name}?`}
-        action="Pause application"
-        onConfirm={pause}
-      >
-        Connected clients are notified that the application is paused. They stay connected, and hear when you resume it.
-      </ConfirmDialog>
-    </>
+    <ConfirmButton
+      button={<Button>Pause</Button>}
+      title={`Pause ${name}?`}
+      action="Pause application"
+      done={['Application paused', name]}
+      onConfirm={() => change('online', 'paused')}
+    >
+      Connected clients are notified that the application is paused. They stay connected, and hear when you resume it.
+    </ConfirmButton>
   );
 }

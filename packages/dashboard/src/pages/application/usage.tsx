@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
+import { liveClientsQuery, usageQuery } from '../../api/queries.ts';
 import { DailyCharts, Line } from '../../components/daily-chart.tsx';
 import { Section } from '../../components/page.tsx';
 import { QueryView } from '../../components/states.tsx';
-import { liveClientsQuery, usageQuery } from './queries.ts';
 
 export function Usage({ applicationId }: { readonly applicationId: string }) {
   const query = useQuery(usageQuery(applicationId));

@@ -1,12 +1,12 @@
 import type { Application } from '@latchkey/client';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, Outlet, useLocation } from '@tanstack/react-router';
+import { applicationQuery, settingsQuery } from '../../api/queries.ts';
 import { buttonClass } from '../../components/button.tsx';
 import { PageHeader, StatusBadge } from '../../components/page.tsx';
 import { ShortId } from '../../components/short-id.tsx';
 import { EmptyState, QueryView } from '../../components/states.tsx';
 import { Tabs, tabLink } from '../../components/tabs.tsx';
-import { applicationQuery, settingsQuery } from './queries.ts';
 import { StatusButton } from './status-button.tsx';
 
 const route = getRouteApi('/signed-in/applications/$applicationId');

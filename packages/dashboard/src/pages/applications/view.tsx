@@ -1,22 +1,21 @@
 import type { ApplicationListItem, ApplicationPage } from '@latchkey/client';
 import { APPLICATION_NAME, describeLength } from '@latchkey/contract/lengths';
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { type ReactNode, useCallback } from 'react';
 import { latchkey } from '../../api/client.ts';
+import { applicationListQuery, type Sort } from '../../api/queries.ts';
 import { Button } from '../../components/button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
-import { Form } from '../../components/form.tsx';
+import { Form, TextField } from '../../components/form.tsx';
 import { PageHeader, StatusBadge, Toolbar } from '../../components/page.tsx';
 import { Pagination } from '../../components/pagination.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { SearchField } from '../../components/search-field.tsx';
 import { EmptyState, QueryView } from '../../components/states.tsx';
-import { rowLink, type SortColumn, SortField, secondaryCell, Table } from '../../components/table.tsx';
-import { TextField } from '../../components/text-field.tsx';
-import { limitsQuery, useLimits } from '../../session/session.ts';
+import { type Column, rowLink, SortField, Table } from '../../components/table.tsx';
+import { useLimits } from '../../session/session.ts';
 import { toast } from '../../toast/toasts.ts';
-import { applicationListQuery, applicationsQuery, type Sort } from './queries.ts';
 
 const route = getRouteApi('/signed-in/applications');
 
@@ -25,28 +24,30 @@ export function ApplicationsPage(): ReactNode {
   const query = useQuery(applicationListQuery(list));
   const navigate = route.useNavigate();
   const openCreate = () => navigate({ search: (all) => ({ ...all, create: true }) });
+  const createButton = (
+    <Button variant="primary" icon="plus" onClick={openCreate}>
+      Create application
+    </Button>
+  );
   const closeCreate = () => navigate({ search: ({ create, ...all }) => all, replace: true });
   return (
     <>
-      <PageHeader
-        title="Applications"
-        description={<Usage />}
-        action={
-          <Button variant="primary" icon="plus" onClick={openCreate}>
-            Create application
-          </Button>
-        }
-      />
+      <PageHeader title="Applications" description={<Usage />} action={createButton} />
       <QueryView query={query}>
         {(found) =>
           found.totalPages === 0 && list.search === undefined ? (
-            <NoApplications onCreate={openCreate} />
+            <EmptyState icon="applications" title="Create your first application" action={createButton}>
+              An application is a software product that you license. It has a version and a status, which its copies hear of live,
+              license levels, private files, and two keys with which the copies connect.
+            </EmptyState>
           ) : (
             <ApplicationList found={found} />
           )
         }
       </QueryView>
-      <CreateDialog open={create} onClose={closeCreate} />
+      <Dialog open={create} onClose={closeCreate} title="Create application">
+        <CreateForm onClose={closeCreate} />
+      </Dialog>
     </>
   );
 }
@@ -58,27 +59,28 @@ function Usage() {
   return <>Software products that you license. {maxValue === null ? currentValue : `${currentValue} of ${maxValue}`} used.</>;
 }
 
-function NoApplications({ onCreate }: { readonly onCreate: () => void }) {
-  const action = (
-    <Button variant="primary" icon="plus" onClick={onCreate}>
-      Create application
-    </Button>
-  );
-  return (
-    <EmptyState icon="applications" title="Create your first application" action={action}>
-      An application is a software product that you license. It has a version and a status, which its copies hear of live, license
-      levels, private files, and two keys with which the copies connect.
-    </EmptyState>
-  );
-}
-
-const COLUMNS: readonly SortColumn[] = [
-  { label: 'Name', sort: 'name' },
-  { label: 'Status', sort: 'status' },
-  { label: 'Version', sort: 'version' },
-  { label: 'Files', sort: 'files', descends: true },
-  { label: 'Storage', sort: 'storage', descends: true },
-  { label: 'Last change', sort: 'updatedAt', descends: true },
+const COLUMNS: ReadonlyArray<Column<ApplicationListItem>> = [
+  {
+    label: 'Name',
+    sort: 'name',
+    isName: true,
+    cell: ({ id, name }) => (
+      <Link to="/applications/$applicationId" params={{ applicationId: id }} className={rowLink} dir="auto">
+        {name}
+      </Link>
+    ),
+  },
+  { label: 'Status', sort: 'status', cell: ({ status }) => <StatusBadge status={status} /> },
+  { label: 'Version', sort: 'version', cell: ({ version }) => <span dir="auto">{version}</span> },
+  { label: 'Files', sort: 'files', descends: true, cell: ({ files }) => files },
+  { label: 'Storage', sort: 'storage', descends: true, isSecondary: true, cell: ({ storedMiB }) => `${storedMiB} MiB` },
+  {
+    label: 'Last change',
+    sort: 'updatedAt',
+    descends: true,
+    isSecondary: true,
+    cell: ({ updatedAt }) => <RelativeTime at={updatedAt} />,
+  },
 ];
 
 function ApplicationList({ found: { applications, totalPages } }: { readonly found: ApplicationPage }) {
@@ -100,13 +102,7 @@ function ApplicationList({ found: { applications, totalPages } }: { readonly fou
         <SearchField label="Search applications" value={search} onSearch={setSearch} />
         <SortField columns={COLUMNS} {...sorting} />
       </Toolbar>
-      {applications.length > 0 && (
-        <Table caption="Applications" columns={COLUMNS} sorting={sorting}>
-          {applications.map((application) => (
-            <Row key={application.id} application={application} />
-          ))}
-        </Table>
-      )}
+      {applications.length > 0 && <Table caption="Applications" columns={COLUMNS} items={applications} sorting={sorting} />}
       {applications.length === 0 && totalPages === 0 && (
         <EmptyState
           icon="search"
@@ -121,60 +117,17 @@ function ApplicationList({ found: { applications, totalPages } }: { readonly fou
   );
 }
 
-function Row({ application }: { readonly application: ApplicationListItem }) {
-  const { id, name, status, version, files, storedMiB, updatedAt } = application;
-  return (
-    <tr>
-      <td>
-        <Link to="/applications/$applicationId" params={{ applicationId: id }} className={rowLink} dir="auto">
-          {name}
-        </Link>
-      </td>
-      <td data-label="Status">
-        <StatusBadge status={status} />
-      </td>
-      <td data-label="Version" dir="auto">
-        {version}
-      </td>
-      <td data-label="Files">{files}</td>
-      <td data-label="Storage" className={secondaryCell}>
-        {storedMiB} MiB
-      </td>
-      <td data-label="Last change" className={secondaryCell}>
-        <RelativeTime at={updatedAt} />
-      </td>
-    </tr>
-  );
-}
-
-function CreateDialog({ open, onClose }: { readonly open: boolean; readonly onClose: () => void }) {
-  return (
-    <Dialog open={open} onClose={onClose} title="Create application">
-      <CreateForm onClose={onClose} />
-    </Dialog>
-  );
-}
-
 function CreateForm({ onClose }: { readonly onClose: () => void }) {
-  const queryClient = useQueryClient();
   const navigate = route.useNavigate();
   const creation = useMutation({
-    mutationFn: (name: string) => latchkey.applications.create({ name }),
-    onSuccess: async ({ id }, name) => {
-      await queryClient.invalidateQueries({ queryKey: applicationsQuery.queryKey });
-      void queryClient.invalidateQueries({ queryKey: limitsQuery.queryKey });
-      toast.success('Application created', name);
+    mutationFn: (values: FormData) => latchkey.applications.create({ name: String(values.get('name')) }),
+    onSuccess: async ({ id }, values) => {
+      toast.success('Application created', String(values.get('name')));
       await navigate({ to: '/applications/$applicationId', params: { applicationId: id } });
     },
   });
   return (
-    <Form
-      onSubmit={(values) => creation.mutate(String(values.get('name')))}
-      error={creation.error}
-      action="Create application"
-      pending={creation.isPending}
-      onCancel={onClose}
-    >
+    <Form submission={creation} action="Create application" onCancel={onClose}>
       <TextField
         name="name"
         label="Name"

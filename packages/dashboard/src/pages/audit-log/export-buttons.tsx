@@ -1,13 +1,13 @@
 import { useMutation } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
+import type { AuditFilter } from '../../api/queries.ts';
 import { Button } from '../../components/button.tsx';
 import { toast } from '../../toast/toasts.ts';
 import styles from './audit-log.module.css';
 import { EXPORT_MAX, exportEntries, type Format } from './export.ts';
-import type { Filter } from './queries.ts';
 
 /** Buttons that download the entries that the filter selects. */
-export function ExportButtons({ filter }: { readonly filter: Filter }) {
+export function ExportButtons({ filter }: { readonly filter: AuditFilter }) {
   const [count, setCount] = useState(0);
   const running = useRef<AbortController>(undefined);
   useEffect(() => () => running.current?.abort(), []);

@@ -1,8 +1,8 @@
 import type { AuditEntry } from '@latchkey/client';
 import { AUDIT_CSV_HEADINGS, toAuditCsvCells, toCsvLine } from '@latchkey/contract/audit-csv';
 import { latchkey } from '../../api/client.ts';
+import { type AuditFilter, toAuditQuery } from '../../api/queries.ts';
 import { downloadText } from '../../download/download.ts';
-import { type Filter, toQuery } from './queries.ts';
 
 /** More would fill the memory of a phone. */
 export const EXPORT_MAX = 50_000;
@@ -15,13 +15,13 @@ export type Format = 'csv' | 'json';
  * @returns how many entries the file has, and whether there are more
  */
 export async function exportEntries(
-  filter: Filter,
+  filter: AuditFilter,
   format: Format,
   { signal, onProgress }: { readonly signal: AbortSignal; readonly onProgress: (count: number) => void },
 ) {
   const entries: AuditEntry[] = [];
   let isCut = false;
-  for await (const entry of latchkey.auditLog.iterate({ ...toQuery(filter), signal })) {
+  for await (const entry of latchkey.auditLog.iterate({ ...toAuditQuery(filter), signal })) {
     isCut = entries.length >= EXPORT_MAX;
     if (isCut) break;
     entries.push(entry);

@@ -2,21 +2,19 @@ import type { AuditEntry } from '@latchkey/client';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useCallback, useMemo } from 'react';
+import { type AuditFilter, apiKeysQuery, applicationsQuery, auditLogQuery, toAuditQuery } from '../../api/queries.ts';
 import { Button } from '../../components/button.tsx';
+import { SelectField } from '../../components/form.tsx';
 import { ErrorNotice } from '../../components/notice.tsx';
 import { PageHeader } from '../../components/page.tsx';
 import { SearchField } from '../../components/search-field.tsx';
-import { SelectField } from '../../components/select-field.tsx';
 import { Skeleton } from '../../components/skeleton.tsx';
 import { EmptyState, ErrorState } from '../../components/states.tsx';
-import { apiKeysQuery } from '../api-keys/queries.ts';
-import { applicationsQuery } from '../applications/queries.ts';
 import { ACTION_GROUPS } from './actions.ts';
 import styles from './audit-log.module.css';
 import { matchesText, type Names } from './describe.ts';
 import { Entry } from './entry.tsx';
 import { ExportButtons } from './export-buttons.tsx';
-import { auditLogQuery, type Filter, toQuery } from './queries.ts';
 
 const route = getRouteApi('/signed-in/audit-log');
 
@@ -40,7 +38,7 @@ export function AuditLogPage() {
   );
 }
 
-function Filters({ filter: { application = '', action = '' } }: { readonly filter: Filter }) {
+function Filters({ filter: { application = '', action = '' } }: { readonly filter: AuditFilter }) {
   const navigate = route.useNavigate();
   const { data: applications = [] } = useQuery(applicationsQuery);
   const isGone = application !== '' && !applications.some(({ id }) => id === application);
@@ -63,7 +61,7 @@ function Filters({ filter: { application = '', action = '' } }: { readonly filte
       <SelectField
         name="action"
         label="Action"
-        value={action}
+        value={application === '' ? action : ''}
         onChange={({ currentTarget: { value } }) => navigate({ search: value === '' ? {} : { action: value } })}
       >
         <option value="">All actions</option>
@@ -81,14 +79,14 @@ function Filters({ filter: { application = '', action = '' } }: { readonly filte
   );
 }
 
-function Entries({ filter, search }: { readonly filter: Filter; readonly search: string }) {
+function Entries({ filter, search }: { readonly filter: AuditFilter; readonly search: string }) {
   const query = useInfiniteQuery(auditLogQuery(filter));
   const { data, error, hasNextPage, isFetchingNextPage, fetchNextPage, refetch } = query;
   const names = useNames();
   if (!data) return error ? <ErrorState error={error} onRetry={refetch} /> : <Skeleton lines={8} />;
   const all = data.pages.flatMap((page) => page.entries);
   const entries = all.filter((entry) => search === '' || matchesText(entry, names, search));
-  if (all.length === 0) return <NoEntries isFiltered={Object.keys(toQuery(filter)).length > 0} />;
+  if (all.length === 0) return <NoEntries isFiltered={Object.keys(toAuditQuery(filter)).length > 0} />;
   return (
     <>
       {entries.length === 0 && (

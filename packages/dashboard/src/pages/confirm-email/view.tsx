@@ -2,11 +2,11 @@ import { LatchkeyError } from '@latchkey/client';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { latchkey } from '../../api/client.ts';
+import { sessionQuery } from '../../api/queries.ts';
 import { Button } from '../../components/button.tsx';
-import { ErrorNotice, Notice } from '../../components/notice.tsx';
+import { ErrorNotice } from '../../components/notice.tsx';
 import { EntryPage } from '../../session/entry-page.tsx';
 import { useMailedToken } from '../../session/mailed-token.ts';
-import { sessionQuery } from '../../session/session.ts';
 import { SignInForm } from '../../session/sign-in-form.tsx';
 import { toast } from '../../toast/toasts.ts';
 
@@ -25,7 +25,6 @@ export function ConfirmEmailPage() {
     },
   });
   const { error } = confirm;
-  const isVoid = error instanceof LatchkeyError && error.details.some(({ path }) => path === 'body.token');
   if (error instanceof LatchkeyError && error.status === 401) {
     return (
       <EntryPage title="Sign in to confirm your email">
@@ -35,12 +34,7 @@ export function ConfirmEmailPage() {
   }
   return (
     <EntryPage title="Confirm your email" footer={<Link to="/account">Account</Link>}>
-      {isVoid && (
-        <Notice kind="danger" title="The email was not changed">
-          <p>The link was used, is over 30 minutes old, or belongs to another account.</p>
-        </Notice>
-      )}
-      {error && !isVoid && <ErrorNotice error={error} />}
+      {error && <ErrorNotice error={error} />}
       <Button variant="primary" wide pending={confirm.isPending} onClick={() => confirm.mutate()}>
         Confirm email
       </Button>

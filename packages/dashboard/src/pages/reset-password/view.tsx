@@ -1,11 +1,9 @@
-import { LatchkeyError } from '@latchkey/client';
 import { PASSWORD } from '@latchkey/contract/lengths';
 import { useMutation } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { latchkey } from '../../api/client.ts';
-import { Form } from '../../components/form.tsx';
+import { Form, TextField } from '../../components/form.tsx';
 import { Notice } from '../../components/notice.tsx';
-import { TextField } from '../../components/text-field.tsx';
 import { EntryPage } from '../../session/entry-page.tsx';
 import { useMailedToken } from '../../session/mailed-token.ts';
 import { toast } from '../../toast/toasts.ts';
@@ -32,17 +30,8 @@ function MailForm() {
       </Notice>
     );
   }
-  const { error } = forgot;
-  const isMissing = error instanceof LatchkeyError && error.code === 'mail_not_configured';
   return (
-    <Form
-      onSubmit={(values) => forgot.mutate(values)}
-      error={isMissing ? null : error}
-      messages={isMissing ? { email: 'This Latchkey sends no mail. Ask its operator to reset your password.' } : undefined}
-      action="Send mail"
-      pending={forgot.isPending}
-      button={{ wide: true }}
-    >
+    <Form submission={forgot} action="Send mail" button={{ wide: true }}>
       <TextField name="email" label="Email" type="email" autoComplete="email" required />
     </Form>
   );
@@ -58,16 +47,8 @@ function PasswordForm({ token }: { readonly token: string }) {
       void navigate({ to: '/sign-in', replace: true });
     },
   });
-  const isVoid = reset.error instanceof LatchkeyError && reset.error.details.some(({ path }) => path === 'body.token');
   return (
-    <Form
-      onSubmit={(values) => reset.mutate(values)}
-      error={isVoid ? null : reset.error}
-      messages={isVoid ? { newPassword: 'The link was used, or is over 30 minutes old. Ask for another mail.' } : undefined}
-      action="Change password"
-      pending={reset.isPending}
-      button={{ wide: true }}
-    >
+    <Form submission={reset} action="Change password" button={{ wide: true }}>
       <TextField
         name="newPassword"
         label="New password"

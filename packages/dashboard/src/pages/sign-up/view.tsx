@@ -1,13 +1,11 @@
-import { LatchkeyError } from '@latchkey/client';
 import { PASSWORD, USERNAME_LENGTH } from '@latchkey/contract/lengths';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { latchkey } from '../../api/client.ts';
-import { Form } from '../../components/form.tsx';
-import { TextField } from '../../components/text-field.tsx';
+import { sessionQuery } from '../../api/queries.ts';
+import { Form, showAt, TextField } from '../../components/form.tsx';
 import { EntryPage } from '../../session/entry-page.tsx';
 import { useReturn } from '../../session/return-to.ts';
-import { sessionQuery } from '../../session/session.ts';
 
 const route = getRouteApi('/sign-up');
 
@@ -38,7 +36,9 @@ function SignUpForm({ returnTo }: { readonly returnTo: string | undefined }) {
       const [username = '', email = '', password = ''] = ['username', 'email', 'password'].map((name) =>
         String(values.get(name)),
       );
-      return latchkey.account.signUp({ username: username.trim(), email: email.trim(), password });
+      return latchkey.account
+        .signUp({ username: username.trim(), email: email.trim(), password })
+        .catch(showAt('username', 'account_exists', 'An account has this user name or this email.'));
     },
     meta: { opensSignIn: false },
     onSuccess: (session) => {
@@ -46,17 +46,8 @@ function SignUpForm({ returnTo }: { readonly returnTo: string | undefined }) {
       leave();
     },
   });
-  const { error } = signUp;
-  const isTaken = error instanceof LatchkeyError && error.code === 'account_exists';
   return (
-    <Form
-      onSubmit={(values) => signUp.mutate(values)}
-      error={isTaken ? null : error}
-      messages={isTaken ? { username: 'An account has this user name or this email.' } : undefined}
-      action="Create account"
-      pending={signUp.isPending}
-      button={{ wide: true }}
-    >
+    <Form submission={signUp} action="Create account" button={{ wide: true }}>
       <TextField
         name="username"
         label="User name"

@@ -1,16 +1,13 @@
-import type { NewTrustedIssuer, Scope, TrustedIssuer } from '@latchkey/client';
+import type { NewTrustedIssuer, TrustedIssuer } from '@latchkey/client';
 import { describeLength, KEY_NAME } from '@latchkey/contract/lengths';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { serverUrl } from '../../api/settings.ts';
 import { Dialog } from '../../components/dialog.tsx';
-import { Form } from '../../components/form.tsx';
-import { SelectField } from '../../components/select-field.tsx';
-import { CodeField, Field, TextField } from '../../components/text-field.tsx';
-import { useAccount } from '../../session/session.ts';
-import { ApplicationChoice, Scopes } from '../api-keys/key-form.tsx';
-import { trustedIssuersQuery } from './queries.ts';
+import { Field, Form, InputError, SelectField, TextField } from '../../components/form.tsx';
+import { readProof, SecondFactorField } from '../../session/owner-proof.tsx';
+import { ApplicationChoice, readRights, Scopes } from '../api-keys/key-form.tsx';
 import { TEMPLATES, type Template } from './templates.ts';
 
 interface TrustIssuerProps {
@@ -36,31 +33,12 @@ export function TrustIssuerDialog({ open, onClose, onCreated }: TrustIssuerProps
 
 function TrustForm({ onCancel, onCreated }: { readonly onCancel: () => void } & Pick<TrustIssuerProps, 'onCreated'>) {
   const [template, setTemplate] = useState(TEMPLATES[0] as Template);
-  const [messages, setMessages] = useState<Readonly<Record<string, string>>>();
-  const { twoFactorEnabled } = useAccount();
-  const queryClient = useQueryClient();
   const creation = useMutation({
-    mutationFn: (trusted: NewTrustedIssuer) => latchkey.trustedIssuers.create(trusted),
-    onSuccess: async (trusted) => {
-      await queryClient.invalidateQueries({ queryKey: trustedIssuersQuery.queryKey });
-      onCreated(trusted);
-    },
+    mutationFn: async (values: FormData) => latchkey.trustedIssuers.create(readIssuer(template, values)),
+    onSuccess: onCreated,
   });
-  const submit = (values: FormData) => {
-    const found = findProblems(template, values);
-    setMessages(found);
-    if (!found) creation.mutate(readIssuer(template, values));
-  };
   return (
-    <Form
-      onSubmit={submit}
-      onInput={() => setMessages(undefined)}
-      error={messages === undefined ? creation.error : null}
-      messages={messages}
-      action="Trust issuer"
-      pending={creation.isPending}
-      onCancel={onCancel}
-    >
+    <Form submission={creation} action="Trust issuer" onCancel={onCancel}>
       <SelectField
         name="template"
         label="Where the jobs run"
@@ -83,7 +61,7 @@ function TrustForm({ onCancel, onCreated }: { readonly onCancel: () => void } & 
           </option>
         ))}
       </SelectField>
-      {twoFactorEnabled && <CodeField hint="From your authenticator app, or a recovery code." />}
+      <SecondFactorField />
     </Form>
   );
 }
@@ -112,41 +90,30 @@ function TemplateFields({ template: { label, fields } }: { readonly template: Te
   );
 }
 
-const textOf = (values: FormData) => (name: string) => String(values.get(name) ?? '').trim();
-
-function findProblems({ fields }: Template, values: FormData): Readonly<Record<string, string>> | undefined {
-  const text = textOf(values);
-  const missing = [...fields.filter(({ isLong }) => !isLong).map(({ name }) => name), 'audience'].filter(
-    (name) => text(name) === '',
-  );
-  const problems: Record<string, string> = Object.fromEntries(missing.map((name) => [name, 'Enter it.']));
-  if (values.getAll('scopes').length === 0) problems.scopes = 'Choose at least one.';
-  if (text('access') !== 'all' && values.getAll('applicationIds').length === 0)
-    problems.applicationIds = 'Choose at least one application, or all of them.';
-  if (text('jwks') !== '' && readJson(text('jwks')) === undefined) problems.jwks = 'Must be JSON.';
-  return Object.keys(problems).length > 0 ? problems : undefined;
-}
-
-function readJson(text: string): NewTrustedIssuer['jwks'] {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-function readIssuer({ issuer, toClaims }: Template, values: FormData): NewTrustedIssuer {
-  const text = textOf(values);
-  const [jwks, code] = [readJson(text('jwks')), text('code')];
+/** @throws InputError */
+function readIssuer({ issuer, fields, toClaims }: Template, values: FormData): NewTrustedIssuer {
+  const text = (name: string) => String(values.get(name) ?? '').trim();
+  const needed = [...fields.filter(({ isLong }) => !isLong).map(({ name }) => name), 'audience'];
+  const missing = needed.filter((name) => text(name) === '');
+  if (missing.length > 0) throw new InputError(Object.fromEntries(missing.map((name) => [name, 'Enter it.'])));
+  const { scopes, allApplications, applicationIds = [] } = readRights(values);
   return {
     name: text('name'),
     issuer: issuer ?? text('issuer'),
     audience: text('audience'),
     claims: toClaims(text),
-    scopes: values.getAll('scopes') as Scope[],
-    ...(text('access') === 'all' ? { allApplications: true } : { applicationIds: values.getAll('applicationIds').map(String) }),
+    scopes,
+    ...(allApplications ? { allApplications } : { applicationIds }),
     lifetimeSeconds: Number(text('lifetimeSeconds')),
-    ...(jwks && { jwks }),
-    ...(code !== '' && { code }),
+    ...(text('jwks') !== '' && { jwks: readJwks(text('jwks')) }),
+    ...readProof(values),
   };
+}
+
+function readJwks(text: string): NonNullable<NewTrustedIssuer['jwks']> {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new InputError({ jwks: 'Must be JSON.' });
+  }
 }

@@ -1,7 +1,8 @@
 import type { TrustedIssuer } from '@latchkey/client';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { latchkey } from '../../api/client.ts';
+import { trustedIssuersQuery } from '../../api/queries.ts';
 import { serverUrl } from '../../api/settings.ts';
 import { Button, IconButton } from '../../components/button.tsx';
 import { ConfirmButton } from '../../components/confirm-dialog.tsx';
@@ -9,12 +10,11 @@ import { CopyButton } from '../../components/copy-button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { PageHeader } from '../../components/page.tsx';
 import { EmptyState, QueryView } from '../../components/states.tsx';
-import { rowLink, Table } from '../../components/table.tsx';
-import { toast } from '../../toast/toasts.ts';
+import { type Column, rowLink, Table } from '../../components/table.tsx';
+import { classes } from '../../styles/classes.ts';
 import styles from '../api-keys/api-keys.module.css';
 import { KeyTabs } from '../api-keys/key-tabs.tsx';
 import { nameScopes, summarizeScopes } from '../api-keys/scopes.ts';
-import { trustedIssuersQuery } from './queries.ts';
 import { findTemplate } from './templates.ts';
 import { TrustIssuerDialog } from './trust-issuer.tsx';
 
@@ -46,11 +46,7 @@ export function TrustedIssuersPage() {
               its jobs exchange it for a key that expires within 15 minutes.
             </EmptyState>
           ) : (
-            <Table caption="Trusted issuers" columns={['Name', 'Tokens with', 'May do', 'Key lifetime', '']}>
-              {issuers.map((trusted) => (
-                <Row key={trusted.id} trusted={trusted} />
-              ))}
-            </Table>
+            <Table caption="Trusted issuers" columns={COLUMNS} items={issuers} />
           )
         }
       </QueryView>
@@ -60,58 +56,62 @@ export function TrustedIssuersPage() {
   );
 }
 
-function Row({ trusted }: { readonly trusted: TrustedIssuer }) {
-  const queryClient = useQueryClient();
-  const { id, name, issuer, claims, scopes, allApplications, applicationIds, lifetimeSeconds } = trusted;
-  const remove = async () => {
-    await latchkey.trustedIssuers.remove(id);
-    await queryClient.invalidateQueries({ queryKey: trustedIssuersQuery.queryKey });
-    toast.success('Issuer no longer trusted', name);
-  };
-  return (
-    <tr>
-      <td>
-        <span className={styles.name}>
-          <Link to="/api-keys/trusted-issuers" search={{ issuer: id }} className={rowLink} dir="auto">
-            {name}
-          </Link>
-          <span className={styles.key}>{issuer}</span>
+const COLUMNS: ReadonlyArray<Column<TrustedIssuer>> = [
+  {
+    label: 'Name',
+    isName: true,
+    cell: ({ id, name, issuer }) => (
+      <span className={styles.name}>
+        <Link to="/api-keys/trusted-issuers" search={{ issuer: id }} className={rowLink} dir="auto">
+          {name}
+        </Link>
+        <span className={styles.key}>{issuer}</span>
+      </span>
+    ),
+  },
+  {
+    label: 'Tokens with',
+    cell: ({ claims }) => (
+      <span className={styles.name}>
+        {Object.entries(claims).map(([claim, value]) => (
+          <code key={claim} className={styles.key}>
+            {claim}={String(value)}
+          </code>
+        ))}
+      </span>
+    ),
+  },
+  {
+    label: 'May do',
+    cell: ({ scopes, allApplications, applicationIds }) => (
+      <span className={classes(styles.name, styles.words)}>
+        <span title={nameScopes(scopes).join(', ')}>{summarizeScopes(scopes)}</span>
+        <span className={styles.key}>
+          {allApplications ? 'All applications' : `${applicationIds.length} chosen applications`}
         </span>
-      </td>
-      <td data-label="Tokens with">
-        <span className={styles.name}>
-          {Object.entries(claims).map(([claim, value]) => (
-            <code key={claim} className={styles.key}>
-              {claim}={String(value)}
-            </code>
-          ))}
-        </span>
-      </td>
-      <td data-label="May do" className={styles.words}>
-        <span className={styles.name}>
-          <span title={nameScopes(scopes).join(', ')}>{summarizeScopes(scopes)}</span>
-          <span className={styles.key}>
-            {allApplications ? 'All applications' : `${applicationIds.length} chosen applications`}
-          </span>
-        </span>
-      </td>
-      <td data-label="Key lifetime">
-        {lifetimeSeconds < 120 ? `${lifetimeSeconds} s` : `${Math.round(lifetimeSeconds / 60)} min`}
-      </td>
-      <td>
-        <ConfirmButton
-          button={<IconButton small icon="trash" label={`Stop trusting ${name}`} />}
-          title={`Stop trusting ${name}?`}
-          action="Stop trusting"
-          danger
-          onConfirm={remove}
-        >
-          Its jobs get no more keys, and those that they have are rejected from now on.
-        </ConfirmButton>
-      </td>
-    </tr>
-  );
-}
+      </span>
+    ),
+  },
+  {
+    label: 'Key lifetime',
+    cell: ({ lifetimeSeconds: seconds }) => (seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} min`),
+  },
+  {
+    label: '',
+    cell: ({ id, name }) => (
+      <ConfirmButton
+        button={<IconButton small icon="trash" label={`Stop trusting ${name}`} />}
+        title={`Stop trusting ${name}?`}
+        action="Stop trusting"
+        danger
+        done={['Issuer no longer trusted', name]}
+        onConfirm={() => latchkey.trustedIssuers.remove(id)}
+      >
+        Its jobs get no more keys, and those that they have are rejected from now on.
+      </ConfirmButton>
+    ),
+  },
+];
 
 /** Configuration of a job that uses a trusted issuer. */
 function JobDialog({ trusted, onClose }: { readonly trusted: TrustedIssuer | undefined; readonly onClose: () => void }) {

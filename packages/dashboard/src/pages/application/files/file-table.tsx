@@ -1,5 +1,5 @@
-import { LatchkeyError, type StoredFile } from '@latchkey/client';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import type { StoredFile } from '@latchkey/client';
+import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import { latchkey } from '../../../api/client.ts';
 import { IconButton } from '../../../components/button.tsx';
@@ -8,13 +8,12 @@ import { Icon } from '../../../components/icon.tsx';
 import { ErrorNotice } from '../../../components/notice.tsx';
 import { RelativeTime } from '../../../components/relative-time.tsx';
 import { ShortId } from '../../../components/short-id.tsx';
-import { secondaryCell, Table } from '../../../components/table.tsx';
+import { type Column, Table } from '../../../components/table.tsx';
 import { downloadUrl } from '../../../download/download.ts';
 import { formatBytes } from '../../../format/bytes.ts';
 import { toast } from '../../../toast/toasts.ts';
 import styles from './files.module.css';
 import { NameForm } from './name-form.tsx';
-import { invalidateFiles } from './queries.ts';
 
 interface FileTableProps {
   readonly applicationId: string;
@@ -22,78 +21,72 @@ interface FileTableProps {
 }
 
 export function FileTable({ applicationId, files }: FileTableProps) {
-  return (
-    <Table caption="Files" columns={['Name', 'Size', 'SHA-256', 'Uploaded', '']}>
-      {files.map((file) => (
-        <Row key={file.id} applicationId={applicationId} file={file} />
-      ))}
-    </Table>
-  );
-}
-
-interface RowProps {
-  readonly applicationId: string;
-  readonly file: StoredFile;
-}
-
-function Row({ applicationId, file }: RowProps) {
-  const { displayName, byteSize, contentType, checksum, createdAt, user } = file;
-  const [isRenaming, setRenaming] = useState(false);
-  return (
-    <tr>
-      <td>
-        {isRenaming ? (
-          <Rename applicationId={applicationId} file={file} onClose={() => setRenaming(false)} />
+  const [renamed, setRenamed] = useState<string>();
+  const columns: ReadonlyArray<Column<StoredFile>> = [
+    {
+      label: 'Name',
+      isName: true,
+      cell: (file) =>
+        file.id === renamed ? (
+          <Rename applicationId={applicationId} file={file} onClose={() => setRenamed(undefined)} />
         ) : (
-          <span className={styles.name}>
-            <Icon name="file" />
-            <span>
-              <span dir="auto">{displayName}</span>
-              <span className={styles.type}>{describe(contentType, file.presignedUrlsCount)}</span>
-            </span>
-          </span>
-        )}
-      </td>
-      <td data-label="Size" className={secondaryCell} title={`${byteSize.toLocaleString('en')} bytes`}>
-        {formatBytes(byteSize)}
-      </td>
-      <td data-label="SHA-256">
-        <ShortId id={checksum} label={`Copy SHA-256 of ${displayName}`} />
-      </td>
-      <td data-label="Uploaded" className={secondaryCell}>
+          <Name file={file} />
+        ),
+    },
+    {
+      label: 'Size',
+      isSecondary: true,
+      cell: ({ byteSize }) => <span title={`${byteSize.toLocaleString('en')} bytes`}>{formatBytes(byteSize)}</span>,
+    },
+    {
+      label: 'SHA-256',
+      cell: ({ checksum, displayName }) => <ShortId id={checksum} label={`Copy SHA-256 of ${displayName}`} />,
+    },
+    {
+      label: 'Uploaded',
+      isSecondary: true,
+      cell: ({ createdAt, user }) => (
         <span>
           <RelativeTime at={createdAt} />
           <span className={styles.type}>by {user.username}</span>
         </span>
-      </td>
-      <td>
-        <RowActions applicationId={applicationId} file={file} onRename={() => setRenaming(true)} />
-      </td>
-    </tr>
+      ),
+    },
+    {
+      label: '',
+      cell: (file) => <Actions applicationId={applicationId} file={file} onRename={() => setRenamed(file.id)} />,
+    },
+  ];
+  return <Table caption="Files" columns={columns} items={files} />;
+}
+
+function Name({ file: { displayName, contentType, presignedUrlsCount: count } }: { readonly file: StoredFile }) {
+  return (
+    <span className={styles.name}>
+      <Icon name="file" />
+      <span>
+        <span dir="auto">{displayName}</span>
+        <span className={styles.type}>
+          {contentType === 'application/octet-stream' ? 'Binary' : contentType}
+          {count > 0 && ` · ${count} download ${count === 1 ? 'link' : 'links'} created`}
+        </span>
+      </span>
+    </span>
   );
 }
 
-function describe(contentType: string, downloads: number): string {
-  const type = contentType === 'application/octet-stream' ? 'Binary' : contentType;
-  return downloads === 0 ? type : `${type} · ${downloads} download ${downloads === 1 ? 'link' : 'links'} created`;
+interface FileProps {
+  readonly applicationId: string;
+  readonly file: StoredFile;
 }
 
-function RowActions({ applicationId, file, onRename }: RowProps & { readonly onRename: () => void }) {
+function Actions({ applicationId, file, onRename }: FileProps & { readonly onRename: () => void }) {
   const { id, displayName } = file;
-  const queryClient = useQueryClient();
   const download = useMutation({
     mutationFn: () => latchkey.files.createDownloadUrl(applicationId, id),
-    onSuccess: ({ url }) => {
-      downloadUrl(displayName, url);
-      void invalidateFiles(queryClient, applicationId);
-    },
+    onSuccess: ({ url }) => downloadUrl(displayName, url),
     onError: (error) => toast.error(`${displayName} was not downloaded`, error),
   });
-  const remove = async () => {
-    await latchkey.files.delete(applicationId, id);
-    await invalidateFiles(queryClient, applicationId);
-    toast.success('File deleted', displayName);
-  };
   return (
     <span className={styles.actions}>
       <IconButton
@@ -109,7 +102,8 @@ function RowActions({ applicationId, file, onRename }: RowProps & { readonly onR
         title={`Delete ${displayName}?`}
         action="Delete file"
         danger
-        onConfirm={remove}
+        done={['File deleted', displayName]}
+        onConfirm={() => latchkey.files.delete(applicationId, id)}
       >
         Its {formatBytes(file.byteSize)} are deleted, and its download links stop working. This cannot be undone.
       </ConfirmButton>
@@ -117,18 +111,12 @@ function RowActions({ applicationId, file, onRename }: RowProps & { readonly onR
   );
 }
 
-function Rename({ applicationId, file, onClose }: RowProps & { readonly onClose: () => void }) {
-  const queryClient = useQueryClient();
+function Rename({ applicationId, file, onClose }: FileProps & { readonly onClose: () => void }) {
   const rename = useMutation({
     mutationFn: (name: string) => latchkey.files.rename(applicationId, file.id, name),
-    onSuccess: async (_result, name) => {
-      await invalidateFiles(queryClient, applicationId);
+    onSuccess: (_result, name) => {
       toast.success('File renamed', `${file.displayName} is now ${name}`);
       onClose();
-    },
-    onError: (error) => {
-      // The input says so.
-      if (isTaken(error)) void queryClient.invalidateQueries({ queryKey: ['file-name', applicationId] });
     },
   });
   const { error } = rename;
@@ -147,5 +135,3 @@ function Rename({ applicationId, file, onClose }: RowProps & { readonly onClose:
     />
   );
 }
-
-const isTaken = (error: unknown) => error instanceof LatchkeyError && error.code === 'file_name_taken';

@@ -1,11 +1,11 @@
 import { withoutInvisible } from '@latchkey/contract/invisible';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useId, useRef, useState } from 'react';
+import { nameQuery } from '../../../api/queries.ts';
 import { Button } from '../../../components/button.tsx';
 import form from '../../../components/form.module.css';
 import { findNameProblem, NAME_RULE } from './file-name.ts';
 import styles from './files.module.css';
-import { nameQuery } from './queries.ts';
 
 const PAUSE_MS = 250;
 

@@ -1,7 +1,8 @@
 import type { Upload } from '@latchkey/client';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { useRef } from 'react';
 import { latchkey } from '../../../api/client.ts';
+import { unfinishedQuery } from '../../../api/queries.ts';
 import { Button } from '../../../components/button.tsx';
 import { ConfirmButton } from '../../../components/confirm-dialog.tsx';
 import { RelativeTime } from '../../../components/relative-time.tsx';
@@ -9,7 +10,6 @@ import { ProgressBar } from '../../../components/usage-meter.tsx';
 import { formatBytes } from '../../../format/bytes.ts';
 import { toast } from '../../../toast/toasts.ts';
 import styles from './files.module.css';
-import { UNFINISHED_KEY, unfinishedQuery } from './queries.ts';
 import { canContinue, isActive, uploadQueue, useUploadQueue } from './uploads.ts';
 
 /** Uploads that an earlier page or another program began and did not finish. */
@@ -35,11 +35,6 @@ export function UnfinishedUploads({ applicationId }: { readonly applicationId: s
 function Row({ upload }: { readonly upload: Upload }) {
   const { fileName, byteOffset, byteSize, expiresAt } = upload;
   const input = useRef<HTMLInputElement>(null);
-  const queryClient = useQueryClient();
-  const end = async () => {
-    await latchkey.uploads.end(upload.id);
-    await queryClient.invalidateQueries({ queryKey: UNFINISHED_KEY });
-  };
   return (
     <li className={styles.upload}>
       <div className={styles.uploadLine}>
@@ -59,7 +54,7 @@ function Row({ upload }: { readonly upload: Upload }) {
             title={`End the upload of ${fileName}?`}
             action="End upload"
             danger
-            onConfirm={end}
+            onConfirm={() => latchkey.uploads.end(upload.id)}
           >
             What is stored of it is removed, and its name is free again.
           </ConfirmButton>

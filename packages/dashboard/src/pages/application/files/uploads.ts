@@ -1,10 +1,9 @@
 import { LatchkeyError, type Upload as ResumableUpload } from '@latchkey/client';
 import { useSyncExternalStore } from 'react';
 import { latchkey } from '../../../api/client.ts';
+import { limitsQuery } from '../../../api/queries.ts';
 import { queryClient } from '../../../api/query-client.ts';
-import { limitsQuery } from '../../../session/session.ts';
 import { isLeavingForSignIn, reportSessionEnd } from '../../../session/session-end.ts';
-import { invalidateFiles } from './queries.ts';
 import { type Upload, UploadQueue } from './upload-queue.ts';
 
 /** Larger files are uploaded in chunks, on pages that can hash them. */
@@ -25,7 +24,7 @@ export const uploadQueue = new UploadQueue({
   },
   send: ({ applicationId, file, name, ifTaken }, options) =>
     latchkey.files.upload(applicationId, file, { ...options, name, replace: ifTaken === 'replace', resume: true }),
-  onStored: ({ applicationId }) => void invalidateFiles(queryClient, applicationId),
+  onStored: () => void queryClient.invalidateQueries(),
   onError: (error) => error instanceof LatchkeyError && error.status === 401 && reportSessionEnd(),
 });
 

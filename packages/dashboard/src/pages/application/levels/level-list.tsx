@@ -1,6 +1,6 @@
 import { type KeyboardEvent, type PointerEvent, useRef, useState } from 'react';
 import { IconButton } from '../../../components/button.tsx';
-import { TextField } from '../../../components/text-field.tsx';
+import { TextField } from '../../../components/form.tsx';
 import { classes } from '../../../styles/classes.ts';
 import { type Level, moveLevel } from './draft.ts';
 import styles from './level-list.module.css';

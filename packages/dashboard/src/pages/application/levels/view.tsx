@@ -2,6 +2,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, useBlocker } from '@tanstack/react-router';
 import { useState } from 'react';
 import { latchkey } from '../../../api/client.ts';
+import { levelsQuery } from '../../../api/queries.ts';
 import { Button } from '../../../components/button.tsx';
 import { ConfirmDialog } from '../../../components/confirm-dialog.tsx';
 import { Form } from '../../../components/form.tsx';
@@ -11,7 +12,6 @@ import { Versions } from '../../../components/versions.tsx';
 import { isChangedMeanwhile } from '../../../error/explain-error.ts';
 import { isLeavingForSignIn } from '../../../session/session-end.ts';
 import { toast } from '../../../toast/toasts.ts';
-import { levelsQuery } from '../queries.ts';
 import { findProblems, newLevel, toDraft, toNames } from './draft.ts';
 import { LevelList } from './level-list.tsx';
 
@@ -47,7 +47,7 @@ function Editor({ applicationId, saved }: EditorProps) {
     if (!isSame(names, saved.levels)) setLevels(toDraft(saved.levels));
   }
   const [added, setAdded] = useState<number>();
-  const save = useSave(applicationId);
+  const save = useSave(applicationId, () => ({ names, before: replaces ? saved : base }));
   const isConflict = !isSame(base.levels, saved.levels) && !save.isPending;
   // Only a second press replaces what others saved, as their change may arrive with the first one.
   const replaces = isConflict && isChangedMeanwhile(save.error);
@@ -63,19 +63,29 @@ function Editor({ applicationId, saved }: EditorProps) {
     setBase(saved);
     setLevels(toDraft(saved.levels));
   };
-  if (levels.length === 0 && !isChanged) return <NoLevels onAdd={add} />;
+  if (levels.length === 0 && !isChanged)
+    return (
+      <EmptyState
+        icon="key"
+        title="No license levels yet"
+        action={
+          <Button variant="primary" icon="plus" onClick={add}>
+            Add level
+          </Button>
+        }
+      >
+        A level says what a license allows, such as “basic” and “pro”. Your application decides what each level means.
+      </EmptyState>
+    );
   return (
     <Section
       title="License levels"
       description="What a license allows, from the first to the last. Drag a level to move it, or use the arrow keys on its handle."
     >
       <Form
-        onSubmit={() =>
-          problems.size === 0 && levels.length > 0 && isChanged && save.mutate({ names, before: replaces ? saved : base })
-        }
-        error={isChangedMeanwhile(save.error) ? null : save.error}
+        submission={save}
+        hidesError={isChangedMeanwhile(save.error)}
         action={replaces ? 'Replace them with mine' : 'Save levels'}
-        pending={save.isPending}
         button={{ disabled: !isChanged || problems.size > 0 || levels.length === 0 }}
         others={
           <>
@@ -109,27 +119,24 @@ interface Save {
  * Saves the names if the levels are those that were shown; the result can be undone for some
  * seconds.
  */
-function useSave(applicationId: string) {
+function useSave(applicationId: string, read: () => Save) {
   const queryClient = useQueryClient();
-  const set = async ({ names, before }: Save) => {
-    try {
-      await latchkey.levels.set(applicationId, names, { ifMatch: before.etag });
-    } finally {
-      await queryClient.invalidateQueries({ queryKey: levelsQuery(applicationId).queryKey });
-    }
-    return queryClient.getQueryData(levelsQuery(applicationId).queryKey);
-  };
+  const { queryKey } = levelsQuery(applicationId);
+  const restore = useMutation({
+    mutationFn: ({ names, before }: Save) => latchkey.levels.set(applicationId, names, { ifMatch: before.etag }),
+    onError: (error) => toast.error('The levels were not restored', error),
+  });
   return useMutation({
-    mutationFn: set,
-    onSuccess(saved, { before }) {
+    mutationFn: async (_values: FormData) => {
+      const { names, before } = read();
+      await latchkey.levels.set(applicationId, names, { ifMatch: before.etag });
+      return before;
+    },
+    onSuccess(before) {
+      const saved = queryClient.getQueryData(queryKey);
       // The interface has no way back to no levels.
       if (before.levels.length === 0 || saved === undefined) toast.success('Levels saved');
-      else
-        toast.undoable('Levels saved', () => {
-          set({ names: before.levels, before: saved }).catch((error: unknown) =>
-            toast.error('The levels were not restored', error),
-          );
-        });
+      else toast.undoable('Levels saved', () => restore.mutate({ names: before.levels, before: saved }));
     },
   });
 }
@@ -151,18 +158,5 @@ function LeaveDialog({ isChanged }: { readonly isChanged: boolean }) {
     >
       The levels have changes that are not saved.
     </ConfirmDialog>
-  );
-}
-
-function NoLevels({ onAdd }: { readonly onAdd: () => void }) {
-  const action = (
-    <Button variant="primary" icon="plus" onClick={onAdd}>
-      Add level
-    </Button>
-  );
-  return (
-    <EmptyState icon="key" title="No license levels yet" action={action}>
-      A level says what a license allows, such as “basic” and “pro”. Your application decides what each level means.
-    </EmptyState>
   );
 }

@@ -2,8 +2,7 @@ import { type Application, type ConnectionState, LatchkeyError, type LiveEvent }
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useReducer, useRef, useState } from 'react';
 import { latchkey } from '../../../api/client.ts';
-import { applicationsQuery } from '../../applications/queries.ts';
-import { invalidateSettings } from '../queries.ts';
+import { settingsQuery } from '../../../api/queries.ts';
 
 /** Events that stay on the page, the newest ones. */
 const EVENTS_MAX = 200;
@@ -45,7 +44,8 @@ export function useLiveEvents({ id, applicationApiKeys: { socketKey } }: Applica
     const controller = new AbortController();
     const batch = batchByFrame((add) => {
       dispatch({ add });
-      if (!add.some(({ type }) => type === 'latchkey.application.deleted')) void invalidateSettings(queryClient, id);
+      const isDeleted = add.some(({ type }) => type === 'latchkey.application.deleted');
+      if (!isDeleted) void queryClient.invalidateQueries({ queryKey: settingsQuery(id).queryKey });
     });
     const { signal } = controller;
     const listen = async () => {
@@ -60,9 +60,8 @@ export function useLiveEvents({ id, applicationApiKeys: { socketKey } }: Applica
     listen()
       .catch((error: unknown) => {
         if (!(error instanceof LatchkeyError)) throw error;
+        // Where another tab rotated the key, the new one connects again once it was read.
         setError(error);
-        // Another tab may have rotated the key: the new one connects again.
-        void queryClient.invalidateQueries({ queryKey: applicationsQuery.queryKey });
       })
       .finally(() => !controller.signal.aborted && setState({ state: 'ended' }));
     return () => {

@@ -2,14 +2,14 @@ import type { Application, ConnectionState, LiveEvent } from '@latchkey/client';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useMemo } from 'react';
+import { applicationQuery } from '../../../api/queries.ts';
 import { Button } from '../../../components/button.tsx';
 import { formatSeconds, useSecondsUntil } from '../../../components/countdown.tsx';
 import { ErrorNotice, Notice } from '../../../components/notice.tsx';
 import { Badge, Toolbar } from '../../../components/page.tsx';
 import { RelativeTime } from '../../../components/relative-time.tsx';
 import { EmptyState } from '../../../components/states.tsx';
-import { Table } from '../../../components/table.tsx';
-import { applicationQuery } from '../queries.ts';
+import { type Column, Table } from '../../../components/table.tsx';
 import { useLiveEvents } from './use-live-events.ts';
 
 const route = getRouteApi('/signed-in/applications/$applicationId/live');
@@ -36,11 +36,7 @@ function Events({ application }: { readonly application: Application }) {
           Pause the application or change its version, here or elsewhere: events sent to clients appear here immediately.
         </EmptyState>
       ) : (
-        <Table caption="Events, the newest first" columns={['Sequence', 'Event', 'Details', 'Time']}>
-          {events.map((event) => (
-            <Row key={event.id} event={event} />
-          ))}
-        </Table>
+        <Table caption="Events, the newest first" columns={COLUMNS} items={events} />
       )}
     </>
   );
@@ -64,22 +60,12 @@ function Connection({ state }: { readonly state: ConnectionState | { readonly st
   );
 }
 
-function Row({ event }: { readonly event: LiveEvent }) {
-  return (
-    <tr>
-      <td data-label="Sequence">
-        <code>{event.sequence ?? '–'}</code>
-      </td>
-      <td data-label="Event">{nameEvent(event)}</td>
-      <td data-label="Details" dir="auto">
-        {describeChange(event)}
-      </td>
-      <td data-label="Time">
-        <RelativeTime at={event.time} />
-      </td>
-    </tr>
-  );
-}
+const COLUMNS: ReadonlyArray<Column<LiveEvent>> = [
+  { label: 'Sequence', cell: ({ sequence }) => <code>{sequence ?? '–'}</code> },
+  { label: 'Event', cell: nameEvent },
+  { label: 'Details', cell: (event) => <span dir="auto">{describeChange(event)}</span> },
+  { label: 'Time', cell: ({ time }) => <RelativeTime at={time} /> },
+];
 
 /** The type in words: `latchkey.application.version_changed` is "Version changed". */
 function nameEvent({ type }: LiveEvent): string {
@@ -89,12 +75,7 @@ function nameEvent({ type }: LiveEvent): string {
 }
 
 function describeChange(event: LiveEvent): string {
-  switch (event.type) {
-    case 'latchkey.connection.ready':
-      return `${event.data.status}, version ${event.data.version}`;
-    case 'latchkey.application.version_changed':
-      return `${event.data.previousVersion} → ${event.data.version}`;
-    default:
-      return '';
-  }
+  if (event.type === 'latchkey.connection.ready') return `${event.data.status}, version ${event.data.version}`;
+  if (event.type !== 'latchkey.application.version_changed') return '';
+  return `${event.data.previousVersion} → ${event.data.version}`;
 }

@@ -2,17 +2,14 @@ import type { NewRelease, Release, ReleaseArtifact } from '@latchkey/client';
 import { ARTIFACT_NAME, ARTIFACTS_MAX } from '@latchkey/contract/artifact';
 import { guessArtifact } from '@latchkey/contract/guess-artifact';
 import { CHANNEL_RULE, RELEASE_NOTES_MAX, STABLE_CHANNEL } from '@latchkey/contract/release';
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { latchkey } from '../../../api/client.ts';
+import { filesQuery } from '../../../api/queries.ts';
 import { Button, IconButton } from '../../../components/button.tsx';
-import { Form } from '../../../components/form.tsx';
+import { Field, Form, SelectField, TextField } from '../../../components/form.tsx';
 import { SearchField } from '../../../components/search-field.tsx';
-import { SelectField } from '../../../components/select-field.tsx';
-import { Field, TextField } from '../../../components/text-field.tsx';
 import { toast } from '../../../toast/toasts.ts';
-import { filesQuery } from '../files/queries.ts';
-import { releasesQuery } from './queries.ts';
 import styles from './releases.module.css';
 
 interface DraftFormProps {
@@ -32,27 +29,20 @@ const withKey = (artifact: ReleaseArtifact): KeyedArtifact => ({ ...artifact, ke
 
 export function DraftForm({ applicationId, draft, onClose }: DraftFormProps) {
   const [artifacts, setArtifacts] = useState(() => (draft?.artifacts ?? []).map(withKey));
-  const queryClient = useQueryClient();
   const save = useMutation({
-    mutationFn: async (release: NewRelease) => {
+    mutationFn: async (values: FormData) => {
+      const release = readRelease(values, artifacts);
       if (!draft) return latchkey.releases.create(applicationId, release);
       const changes = findChanges(draft, release);
       return Object.keys(changes).length === 0 ? draft : latchkey.releases.update(draft.id, changes);
     },
-    onSuccess: async ({ version }) => {
-      await queryClient.invalidateQueries({ queryKey: releasesQuery(applicationId).queryKey });
+    onSuccess: ({ version }) => {
       toast.success('Draft saved', version);
       onClose();
     },
   });
   return (
-    <Form
-      onSubmit={(values) => save.mutate(readRelease(values, artifacts))}
-      error={save.error}
-      action="Save draft"
-      pending={save.isPending}
-      onCancel={onClose}
-    >
+    <Form submission={save} action="Save draft" onCancel={onClose}>
       <div className={styles.inputs}>
         <TextField name="version" label="Version" hint="A Semantic Version, such as 1.4.0." defaultValue={draft?.version} />
         <TextField

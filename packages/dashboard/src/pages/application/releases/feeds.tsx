@@ -1,15 +1,15 @@
 import { STABLE_CHANNEL } from '@latchkey/contract/release';
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { latchkey } from '../../../api/client.ts';
+import { releaseSettingsQuery } from '../../../api/queries.ts';
 import { serverUrl } from '../../../api/settings.ts';
+import { SelectField } from '../../../components/form.tsx';
 import { Section } from '../../../components/page.tsx';
-import { SelectField } from '../../../components/select-field.tsx';
 import { QueryView } from '../../../components/states.tsx';
 import { toast } from '../../../toast/toasts.ts';
 import { CopyFigure } from '../copy-figure.tsx';
 import { SwitchRow } from '../switch-row.tsx';
-import { releaseSettingsQuery } from './queries.ts';
 
 /** Updaters, each with the path of its feed below that of the channel. */
 const UPDATERS = [
@@ -45,10 +45,8 @@ export function Feeds({ applicationId, channels }: FeedsProps) {
 
 function PublicUpdates({ applicationId }: Pick<FeedsProps, 'applicationId'>) {
   const settings = releaseSettingsQuery(applicationId);
-  const queryClient = useQueryClient();
   const change = useMutation({
     mutationFn: (publicUpdates: boolean) => latchkey.releases.updateSettings(applicationId, { publicUpdates }),
-    onSuccess: (changed) => queryClient.setQueryData(settings.queryKey, changed),
     onError: (error) => toast.error('“Public updates” was not changed', error),
   });
   return (

@@ -2,13 +2,12 @@ import { SIGNING_KEY, SIGNING_KEY_RULE } from '@latchkey/contract/release';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { latchkey } from '../../../api/client.ts';
+import { releaseSettingsQuery } from '../../../api/queries.ts';
 import { IconButton } from '../../../components/button.tsx';
 import { ConfirmButton } from '../../../components/confirm-dialog.tsx';
-import { Form } from '../../../components/form.tsx';
+import { Form, InputError, TextField } from '../../../components/form.tsx';
 import { Section } from '../../../components/page.tsx';
 import { QueryView } from '../../../components/states.tsx';
-import { TextField } from '../../../components/text-field.tsx';
-import { releaseSettingsQuery } from './queries.ts';
 import styles from './releases.module.css';
 
 interface SigningKeysProps {
@@ -22,8 +21,7 @@ export function SigningKeys({ applicationId }: SigningKeysProps) {
   const change = async (edit: (keys: readonly string[]) => string[]) => {
     // The list is replaced as a whole: others may have added a key.
     const { signingKeys } = await queryClient.fetchQuery({ ...settings, staleTime: 0 });
-    const changed = await latchkey.releases.updateSettings(applicationId, { signingKeys: edit(signingKeys) });
-    queryClient.setQueryData(settings.queryKey, changed);
+    return latchkey.releases.updateSettings(applicationId, { signingKeys: edit(signingKeys) });
   };
   return (
     <Section
@@ -39,7 +37,7 @@ export function SigningKeys({ applicationId }: SigningKeysProps) {
 }
 
 interface ChangeProps {
-  readonly change: (edit: (keys: readonly string[]) => string[]) => Promise<void>;
+  readonly change: (edit: (keys: readonly string[]) => string[]) => Promise<unknown>;
 }
 
 const SigningKey = ({ publicKey, change }: ChangeProps & { readonly publicKey: string }) => (
@@ -58,24 +56,19 @@ const SigningKey = ({ publicKey, change }: ChangeProps & { readonly publicKey: s
 );
 
 function AddKey({ change }: ChangeProps) {
-  const [isMalformed, setMalformed] = useState(false);
-  const add = useMutation({ mutationFn: (key: string) => change((keys) => [...keys, key]) });
-  const submit = (values: FormData) => {
-    // A pasted file has a comment before the key.
-    const key = String(values.get('signingKeys')).trim().slice(-56);
-    setMalformed(!SIGNING_KEY.test(key));
-    if (SIGNING_KEY.test(key)) add.mutate(key);
-  };
+  // A new form, and so an empty input, for each key.
+  const [added, setAdded] = useState(0);
+  const add = useMutation({
+    mutationFn: async (values: FormData) => {
+      // A pasted file has a comment before the key.
+      const key = String(values.get('signingKeys')).trim().slice(-56);
+      if (!SIGNING_KEY.test(key)) throw new InputError({ signingKeys: `${SIGNING_KEY_RULE.replace('must', 'It must')}.` });
+      await change((keys) => [...keys, key]);
+    },
+    onSuccess: () => setAdded(added + 1),
+  });
   return (
-    <Form
-      key={add.submittedAt}
-      onSubmit={submit}
-      error={add.error}
-      messages={isMalformed ? { signingKeys: `${SIGNING_KEY_RULE.replace('must', 'It must')}.` } : undefined}
-      action="Add key"
-      pending={add.isPending}
-      button={{ variant: 'secondary', icon: 'plus' }}
-    >
+    <Form key={added} submission={add} action="Add key" button={{ variant: 'secondary', icon: 'plus' }}>
       <TextField name="signingKeys" label="Public key" hint="The second line of the .pub file that minisign -G writes." />
     </Form>
   );

@@ -1,23 +1,21 @@
-import type { Release } from '@latchkey/client';
+import type { Release, ReleaseArtifact } from '@latchkey/client';
 import { artifactKey } from '@latchkey/contract/artifact';
 import { YANK_REASON_MAX } from '@latchkey/contract/release';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { latchkey } from '../../../api/client.ts';
+import { releasesQuery } from '../../../api/queries.ts';
 import { Button, IconButton } from '../../../components/button.tsx';
 import { ConfirmButton } from '../../../components/confirm-dialog.tsx';
 import { Dialog } from '../../../components/dialog.tsx';
+import { TextField } from '../../../components/form.tsx';
 import { Badge, Toolbar } from '../../../components/page.tsx';
 import { RelativeTime } from '../../../components/relative-time.tsx';
 import { EmptyState, QueryView } from '../../../components/states.tsx';
-import { rowLink, secondaryCell, Table } from '../../../components/table.tsx';
-import { TextField } from '../../../components/text-field.tsx';
-import { toast } from '../../../toast/toasts.ts';
-import { invalidateSettings } from '../queries.ts';
+import { type Column, rowLink, Table } from '../../../components/table.tsx';
 import { DraftForm } from './draft-form.tsx';
 import { Feeds } from './feeds.tsx';
-import { releasesQuery } from './queries.ts';
 import styles from './releases.module.css';
 import { SigningKeys } from './signing-keys.tsx';
 
@@ -49,11 +47,7 @@ export function ReleasesPage() {
           ) : (
             <div>
               <Toolbar>{createButton}</Toolbar>
-              <Table caption="Releases" columns={['Version', 'Channel', 'State', 'Roll-out', 'Published', '']}>
-                {releases.map((release) => (
-                  <Row key={release.id} applicationId={applicationId} release={release} />
-                ))}
-              </Table>
+              <Table caption="Releases" columns={COLUMNS} items={releases} />
             </div>
           )
         }
@@ -69,41 +63,40 @@ export function ReleasesPage() {
   );
 }
 
-interface ReleaseProps {
-  readonly applicationId: string;
-  readonly release: Release;
-}
-
 const STATES = { draft: ['neutral', 'Draft'], published: ['success', 'Published'], yanked: ['danger', 'Yanked'] } as const;
 
-function Row({ applicationId, release }: ReleaseProps) {
-  const { id, version, channel, status, rolloutPercent, publishedAt } = release;
-  const [kind, state] = STATES[status];
-  return (
-    <tr>
-      <td>
-        <Link to="." search={{ release: id }} className={rowLink}>
-          {version}
-        </Link>
-      </td>
-      <td data-label="Channel">{channel}</td>
-      <td data-label="State">
-        <Badge kind={kind}>{state}</Badge>
-      </td>
-      <td data-label="Roll-out">{status === 'published' ? `${rolloutPercent} %` : '–'}</td>
-      <td data-label="Published" className={secondaryCell}>
-        {publishedAt ? <RelativeTime at={publishedAt} /> : '–'}
-      </td>
-      <td>
-        <span className={styles.actions}>
-          {ACTIONS[status].map((action) => (
-            <ActionButton key={action.name} applicationId={applicationId} release={release} action={action} />
-          ))}
-        </span>
-      </td>
-    </tr>
-  );
-}
+const COLUMNS: ReadonlyArray<Column<Release>> = [
+  {
+    label: 'Version',
+    isName: true,
+    cell: ({ id, version }) => (
+      <Link to="." search={{ release: id }} className={rowLink}>
+        {version}
+      </Link>
+    ),
+  },
+  { label: 'Channel', cell: ({ channel }) => channel },
+  { label: 'State', cell: ({ status }) => <Badge kind={STATES[status][0]}>{STATES[status][1]}</Badge> },
+  {
+    label: 'Roll-out',
+    cell: ({ status, rolloutPercent }) => (status === 'published' ? `${rolloutPercent} %` : '–'),
+  },
+  {
+    label: 'Published',
+    isSecondary: true,
+    cell: ({ publishedAt }) => (publishedAt ? <RelativeTime at={publishedAt} /> : '–'),
+  },
+  {
+    label: '',
+    cell: (release) => (
+      <span className={styles.actions}>
+        {ACTIONS[release.status].map((action) => (
+          <ActionButton key={action.name} release={release} action={action} />
+        ))}
+      </span>
+    ),
+  },
+];
 
 /** A change of a release, after a confirmation. */
 interface Action {
@@ -170,20 +163,9 @@ const ACTIONS: Readonly<Record<Release['status'], readonly Action[]>> = {
   yanked: [],
 };
 
-function ActionButton({ applicationId, release, action }: ReleaseProps & { readonly action: Action }) {
-  const queryClient = useQueryClient();
+function ActionButton({ release, action }: { readonly release: Release; readonly action: Action }) {
   const { name, text, done, danger, consequence, field, run } = action;
   const label = `${name} ${release.version} of ${release.channel}`;
-  const confirm = async ({ values }: { readonly values: FormData }) => {
-    try {
-      await run(release.id, values);
-    } finally {
-      // A release of the stable channel is the version of the application.
-      await invalidateSettings(queryClient, applicationId);
-      await queryClient.invalidateQueries({ queryKey: releasesQuery(applicationId).queryKey });
-    }
-    toast.success(done, release.version);
-  };
   return (
     <ConfirmButton
       button={
@@ -199,7 +181,8 @@ function ActionButton({ applicationId, release, action }: ReleaseProps & { reado
       action={`${name} release`}
       danger={danger}
       fields={field?.(release)}
-      onConfirm={confirm}
+      done={[done, release.version]}
+      onConfirm={(values) => run(release.id, values)}
     >
       {consequence}
     </ConfirmButton>
@@ -234,7 +217,13 @@ function ReleaseDialog({ applicationId, release, onClose }: ReleaseDialogProps) 
   );
 }
 
-function Published({ release: { notes, artifacts } }: Pick<ReleaseProps, 'release'>) {
+const FILE_COLUMNS: ReadonlyArray<Column<ReleaseArtifact & { readonly id: string }>> = [
+  { label: 'Name', isName: true, cell: ({ name }) => <span dir="auto">{name}</span> },
+  { label: 'For', cell: ({ id }) => id },
+  { label: 'Signature', cell: ({ signature }) => (signature === undefined ? 'None' : 'Signed') },
+];
+
+function Published({ release: { notes, artifacts } }: { readonly release: Release }) {
   return (
     <div className={styles.page}>
       {notes !== '' && (
@@ -242,15 +231,11 @@ function Published({ release: { notes, artifacts } }: Pick<ReleaseProps, 'releas
           {notes}
         </p>
       )}
-      <Table caption="Files" columns={['Name', 'For', 'Signature']}>
-        {artifacts.map((artifact) => (
-          <tr key={artifactKey(artifact)}>
-            <td dir="auto">{artifact.name}</td>
-            <td data-label="For">{artifactKey(artifact)}</td>
-            <td data-label="Signature">{artifact.signature === undefined ? 'None' : 'Signed'}</td>
-          </tr>
-        ))}
-      </Table>
+      <Table
+        caption="Files"
+        columns={FILE_COLUMNS}
+        items={artifacts.map((artifact) => ({ ...artifact, id: artifactKey(artifact) }))}
+      />
     </div>
   );
 }

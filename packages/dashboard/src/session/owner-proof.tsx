@@ -1,12 +1,11 @@
 import type { OwnerProof } from '@latchkey/client';
 import { useQuery } from '@tanstack/react-query';
-import { CodeField, TextField } from '../../components/text-field.tsx';
-import { useAccount } from '../../session/session.ts';
-import { linksQuery } from './queries.ts';
+import { linksQuery } from '../api/queries.ts';
+import { CodeField, TextField } from '../components/form.tsx';
+import { useAccount } from './session.ts';
 
 /** Inputs that prove that the owner uses the session: {@link readProof} reads them. */
-export function OwnerProofFields({ label = 'Password' }: { readonly label?: string }) {
-  const { twoFactorEnabled } = useAccount();
+export function ProofFields({ label = 'Password' }: { readonly label?: string }) {
   const { data: links = [] } = useQuery(linksQuery);
   return (
     <>
@@ -21,12 +20,13 @@ export function OwnerProofFields({ label = 'Password' }: { readonly label?: stri
             : undefined
         }
       />
-      {twoFactorEnabled && (
-        <CodeField label="Two-factor code" hint="Six digits from your authenticator app, or a recovery code." />
-      )}
+      <SecondFactorField />
     </>
   );
 }
+
+/** The code, if the account has a second factor. */
+export const SecondFactorField = () => (useAccount().twoFactorEnabled ? <CodeField /> : null);
 
 export function readProof(values: FormData): OwnerProof {
   const password = String(values.get('password') ?? '');
