@@ -15,13 +15,9 @@ import { migrations } from './db/migrations.ts';
 import { sweepDeletedAccounts } from './deletion/delete-account.ts';
 import { createDeleteApplications } from './deletion/delete-applications.client.ts';
 import { identityRoutes } from './identity.rpc.ts';
-import { sweepMails } from './mail/link.ts';
 import { createMailQueue } from './mail/mail-queue.ts';
 import { createSmtp } from './mail/smtp.ts';
-import { sweepUsedFlows } from './oidc/oidc.ts';
-import { sweepRequests } from './request-count/request-count.ts';
-import { sweepSessions } from './session/session.ts';
-import { sweepExchanges } from './trusted-issuer/exchange-token.ts';
+import { expirySweeps } from './retention/retention.ts';
 
 export type IdentityService = ReturnType<typeof createIdentityService>;
 
@@ -44,20 +40,13 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
   const mails = openMailQueue(config, ctx);
   const sweeper = createSweeper({
     intervalMs: SWEEP_INTERVAL_MS,
-    logger: logger.child({ sweep: 'sessions, flows, exchanges, mails, requests of keys and deleted applications' }),
-    sweeps: {
-      sessions: (signal) => sweepSessions(ctx, signal),
-      oidc_flows: (signal) => sweepUsedFlows(ctx, signal),
-      exchanges: (signal) => sweepExchanges(ctx, signal),
-      mails: (signal) => sweepMails(ctx, signal),
-      daily_requests: (signal) => sweepRequests(ctx, signal),
-      restrictions: deletions.reconcile,
-    },
+    logger,
+    sweeps: { ...expirySweeps(ctx), restrictions: deletions.reconcile },
   });
   // Alone, as a deletion wakes it, and so that nothing else delays it.
   const accountSweeper = createSweeper({
     intervalMs: SWEEP_INTERVAL_MS,
-    logger: logger.child({ sweep: 'deleted accounts' }),
+    logger,
     sweeps: { deleted_accounts: (signal) => sweepDeletedAccounts(ctx, deleteApplications, signal) },
   });
   const findOwned = createFindOwnedApplications(appsTransport);

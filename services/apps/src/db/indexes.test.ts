@@ -7,7 +7,7 @@ import { lockUndelivered } from '../relay/relay.store.ts';
 import { deleteExpiredEvents } from '../retention/retention.store.ts';
 import { insertDeletions } from '../testing/rows.ts';
 import { type OwnedRef, useTestApps } from '../testing/test-apps.ts';
-import { deleteUsageBefore } from '../usage/usage.store.ts';
+import { createUsageSweep } from '../usage/usage.ts';
 import type { AppsDatabase } from './schema.ts';
 
 const ACCOUNTS = 200;
@@ -101,7 +101,7 @@ const CALLS: Record<string, () => Promise<unknown>> = {
     apps.client.pullApplicationEvents({ ...ref, after: { epoch: 'e1', sequence: 101n }, pageSize: 100 }),
   'a record of usage': () => apps.client.recordUsage({ counts: [{ applicationId: ref.applicationId, uploads: 1 }] }),
   'usage by day': () => apps.client.listDailyUsage({ ...ref, days: 90 }),
-  'a deletion of old usage': () => deleteUsageBefore(kysely, '2026-01-01', 1_000),
+  'a deletion of old usage': () => createUsageSweep({ db: kysely, clock: apps.clock.now })(new AbortController().signal),
   'a deletion': () => apps.client.deleteApplication(ref),
   'the first page of deletions': () => apps.client.listDeletedApplications({ pageSize: 10 }),
   'a further page of deletions since a time': () =>

@@ -132,10 +132,10 @@ export interface IdentityDatabase {
   two_factor: TwoFactorTable;
   recovery_code: { account_id: string; code_hash: Buffer; used_at: Generated<Date | null> };
   oidc_link: OidcLinkTable;
-  oidc_used_flow: { state_hash: Buffer; expires_at: Date };
   api_key: ApiKeyTable;
   daily_requests: DailyRequestsTable;
   trusted_issuer: TrustedIssuerTable;
+  /** What is accepted once: tokens of trusted issuers and flows of OpenID Connect. */
   used_token: { token_hash: Buffer; expires_at: Date };
   deleted_account: DeletedAccountTable;
   mail: MailTable;

@@ -2,7 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { SERVICE_ORIGIN } from '@latchkey/audit/actor';
 import { within } from '@latchkey/kit/concurrency/within';
 import { fromConnectError } from '@latchkey/kit/errors/errors';
-import { deleteInBatches } from '@latchkey/kit/sweeper/sweeper';
 import { parseId } from '@latchkey/kit/validation/id';
 import type { DeleteAccountRequest } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { runAsVerifiedOwner } from '../account/verify-owner.ts';
@@ -18,9 +17,7 @@ const APPLICATIONS_MS = 10_000;
 const RETRY_MS = 250;
 /** A request that was authenticated before the deletion may create an application until then. */
 const LATE_MS = 5 * 60_000;
-const RETENTION_MS = 30 * 86_400_000;
 const SWEEP_BATCH = 100;
-const FORGET_BATCH = 1_000;
 const FAILURES_MAX = 10;
 const PAGE_SIZE = 500;
 
@@ -52,9 +49,9 @@ export async function deleteAccount(
 }
 
 /**
- * Deletes the applications that deleted accounts still have, and forgets deletions after 30 days.
- * Repeats each for 5 minutes, for applications that were being created. While the apps service is
- * unavailable it waits for it. Processes may do so concurrently.
+ * Deletes the applications that deleted accounts still have. Repeats each for 5 minutes, for
+ * applications that were being created. While the apps service is unavailable it waits for it.
+ * Processes may do so concurrently.
  */
 export async function sweepDeletedAccounts(
   { db, clock }: DeletionContext,
@@ -76,8 +73,6 @@ export async function sweepDeletedAccounts(
       }
     }
   }
-  const forgottenAt = new Date(clock().getTime() - RETENTION_MS);
-  await deleteInBatches(FORGET_BATCH, signal, (limit) => store.deleteCompleted(db, forgottenAt, limit));
   if (failures.length > 0) throw new AggregateError(failures.slice(0, FAILURES_MAX), 'Some deleted accounts have applications');
 }
 

@@ -1,4 +1,4 @@
-import { type Selectable, sql } from 'kysely';
+import type { Selectable } from 'kysely';
 import type { Db, DeletedAccountTable } from '../db/schema.ts';
 import { apiKeyEpoch, sessionEpoch } from '../epoch/epoch.ts';
 
@@ -25,15 +25,6 @@ export async function selectIncomplete(db: Db, after: DeletedAccountRow | undefi
 
 export async function completeDeletion(db: Db, accountId: string, now: Date): Promise<void> {
   await db.updateTable('deleted_account').set({ completed_at: now }).where('account_id', '=', accountId).execute();
-}
-
-/** Forgets accounts that were deleted before a time, up to a number. Returns how many. */
-export async function deleteCompleted(db: Db, deletedBefore: Date, limit: number): Promise<number> {
-  const { numAffectedRows = 0n } = await sql`
-    delete from deleted_account where account_id = any(array(
-      select account_id from deleted_account where deleted_at < ${deletedBefore} and completed_at is not null
-      order by deleted_at limit ${limit} for update skip locked))`.execute(db);
-  return Number(numAffectedRows);
 }
 
 /** Deletions from a time on; of those at exactly that time, the ones after an account. */

@@ -1,19 +1,17 @@
 import { hash } from 'node:crypto';
 import { MAILS_PER_HOUR_MAX } from '@latchkey/contract/limits';
 import { hmac } from '@latchkey/kit/crypto/secrets';
-import { deleteInBatches } from '@latchkey/kit/sweeper/sweeper';
 import { newId } from '@latchkey/kit/validation/id';
 import type { IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
-import { deleteMails, insertMail, type LinkHolder, type MailRow, selectLatestLink, selectLink } from './mail.store.ts';
+import { insertMail, type LinkHolder, type MailRow, selectLatestLink, selectLink } from './mail.store.ts';
 
 const LIFETIME_MS = 30 * 60_000;
-const WINDOW_MS = 60 * 60_000;
+const LINKS_WINDOW_MS = 60 * 60_000;
 /** 192 bits: a link to a local server then fits in an unfolded line of a mail (76 characters). */
 const TOKEN_BYTES = 24;
 const TOKEN = /^[A-Za-z0-9_-]{32}$/;
-const SWEEP_BATCH = 100;
 
 /** The token of a mail's link. It is derived when the mail is sent, so that Redis never has it. */
 export function linkToken({ mailLinkKey }: Pick<IdentityContext, 'mailLinkKey'>, mailId: string): string {
@@ -36,10 +34,10 @@ export async function addMail(
 /** The rate-limit error of a further mail with a link; undefined below the limit. */
 export async function linkLimitReached({ clock }: IdentityContext, tx: Db, holder: LinkHolder) {
   const nowMs = clock().getTime();
-  const blocking = await selectLatestLink(tx, holder, MAILS_PER_HOUR_MAX, new Date(nowMs - WINDOW_MS));
+  const blocking = await selectLatestLink(tx, holder, MAILS_PER_HOUR_MAX, new Date(nowMs - LINKS_WINDOW_MS));
   if (!blocking) return undefined;
-  const retryMs = blocking.getTime() + WINDOW_MS - nowMs;
-  return errors.mail_limit_reached({ policy: 'mails', limit: MAILS_PER_HOUR_MAX, windowMs: WINDOW_MS, retryMs });
+  const retryMs = blocking.getTime() + LINKS_WINDOW_MS - nowMs;
+  return errors.mail_limit_reached({ policy: 'mails', limit: MAILS_PER_HOUR_MAX, windowMs: LINKS_WINDOW_MS, retryMs });
 }
 
 /**
@@ -51,9 +49,4 @@ export async function findLink({ clock }: IdentityContext, db: Db, kind: MailRow
   const link = TOKEN.test(token) ? await selectLink(db, kind, hash('sha256', token, 'buffer'), clock()) : undefined;
   if (!link) throw errors.link_invalid();
   return link;
-}
-
-/** Deletes mails that count for no limit any more. */
-export async function sweepMails({ db, clock }: IdentityContext, signal: AbortSignal): Promise<void> {
-  await deleteInBatches(SWEEP_BATCH, signal, (limit) => deleteMails(db, new Date(clock().getTime() - WINDOW_MS), limit));
 }

@@ -63,9 +63,3 @@ export async function expireLinks(tx: Db, accountId: string): Promise<void> {
   const links = tx.updateTable('mail').set(({ ref }) => ({ expires_at: ref('created_at') }));
   await links.where('account_id', '=', accountId).where('kind', '<>', 'email_notice').execute();
 }
-
-export async function deleteMails(db: Db, createdBefore: Date, limit: number): Promise<number> {
-  const old = db.selectFrom('mail').select('id').where('created_at', '<=', createdBefore).limit(limit).forUpdate().skipLocked();
-  const mails = db.deleteFrom('mail').where(sql<boolean>`id = any(array(${old}))`);
-  return Number((await mails.executeTakeFirst()).numDeletedRows);
-}

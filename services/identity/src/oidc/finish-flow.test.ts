@@ -101,7 +101,7 @@ describe('a flow', () => {
   test('is stored nowhere in clear', async () => {
     const back = await comeBack(instance, issuer);
     await finish(back);
-    const tables = ['account', 'session', 'oidc_link', 'oidc_used_flow'];
+    const tables = ['account', 'session', 'oidc_link', 'used_token'];
     const rows = await Promise.all(tables.map(async (table) => (await identity.db.query(`select * from ${table}`)).rows));
     const keys = await identity.redis.keys('*');
     const stored = JSON.stringify([rows, keys]) + Buffer.from(back.flow ?? '', 'base64url').toString('latin1');

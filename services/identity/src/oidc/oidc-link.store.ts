@@ -1,5 +1,4 @@
-import { hash } from 'node:crypto';
-import { type Insertable, type Selectable, sql } from 'kysely';
+import type { Insertable, Selectable } from 'kysely';
 import type { Db, OidcLinkTable } from '../db/schema.ts';
 
 /** Primary key, which a second link of a subject violates. */
@@ -50,20 +49,4 @@ export async function updatePictureUrl(db: Db, accountId: string, pictureUrl: st
   if (pictureUrl === undefined) return;
   const account = db.updateTable('account').set({ picture_url: pictureUrl }).where('id', '=', accountId);
   await account.where('picture_url', 'is distinct from', pictureUrl).execute();
-}
-
-export async function insertUsedFlow(db: Db, state: string, expiresAt: Date): Promise<boolean> {
-  const { numInsertedOrUpdatedRows = 0n } = await db
-    .insertInto('oidc_used_flow')
-    .values({ state_hash: hash('sha256', state, 'buffer'), expires_at: expiresAt })
-    .onConflict((conflict) => conflict.column('state_hash').doNothing())
-    .executeTakeFirstOrThrow();
-  return numInsertedOrUpdatedRows > 0n;
-}
-
-export async function deleteExpiredFlows(db: Db, now: Date, limit: number): Promise<number> {
-  const expired = db.selectFrom('oidc_used_flow').select('state_hash').where('expires_at', '<=', now).limit(limit);
-  const locked = expired.forUpdate().skipLocked();
-  const flows = db.deleteFrom('oidc_used_flow').where(sql<boolean>`state_hash = any(array(${locked}))`);
-  return Number((await flows.executeTakeFirst()).numDeletedRows);
 }

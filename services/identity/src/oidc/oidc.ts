@@ -1,7 +1,7 @@
+import { hash } from 'node:crypto';
 import { runTransaction } from '@latchkey/audit/transaction';
 import { constantTimeEqual } from '@latchkey/kit/crypto/secrets';
 import { DomainError } from '@latchkey/kit/errors/errors';
-import { deleteInBatches } from '@latchkey/kit/sweeper/sweeper';
 import { parseId } from '@latchkey/kit/validation/id';
 import type { CompleteOidcRequest, FinishOidcRequest, StartOidcRequest } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { randomNonce, randomPKCECodeVerifier, randomState } from 'openid-client';
@@ -16,12 +16,11 @@ import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { lockSession } from '../session/session.store.ts';
 import type { SessionClient } from '../session/session.ts';
+import { insertUsedToken } from '../used-token/used-token.store.ts';
 import { type Person, toPerson } from './claims.ts';
 import { createLinkedAccount } from './oidc-account.ts';
-import { deleteExpiredFlows, insertLinkOnce, insertUsedFlow, selectLinkedAccount, updatePictureUrl } from './oidc-link.store.ts';
+import { insertLinkOnce, selectLinkedAccount, updatePictureUrl } from './oidc-link.store.ts';
 import { type PendingSignIn, type Sealed, seal, sealedUntil, sealPending, unseal } from './sealed.ts';
-
-const SWEEP_BATCH = 100;
 
 export type FlowOutcome =
   | ({ readonly case: 'signedIn' } & SignedIn)
@@ -75,12 +74,9 @@ export async function completeSignIn(ctx: ActingContext, request: CompleteOidcRe
   return open(ctx, pending, { code, previousSessionToken, userAgent, useUp: (tx) => useUp(ctx, tx, pending.id) });
 }
 
-export async function sweepUsedFlows({ db, clock }: IdentityContext, signal: AbortSignal): Promise<void> {
-  await deleteInBatches(SWEEP_BATCH, signal, (limit) => deleteExpiredFlows(db, clock(), limit));
-}
-
 async function useUp(ctx: IdentityContext, db: Db, id: string): Promise<void> {
-  if (!(await insertUsedFlow(db, id, sealedUntil(ctx.clock())))) throw errors.oidc_flow_invalid();
+  const isFirst = await insertUsedToken(db, hash('sha256', id, 'buffer'), sealedUntil(ctx.clock()));
+  if (!isFirst) throw errors.oidc_flow_invalid();
 }
 
 async function signInAs(ctx: ActingContext, person: Person, client: SessionClient): Promise<FlowOutcome> {

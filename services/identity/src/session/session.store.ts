@@ -50,11 +50,3 @@ export async function deleteSessionsOf(tx: Db, accountId: string, keptId?: strin
   const rows = await (keptId === undefined ? all : all.where('id', '<>', keptId)).execute();
   return rows.map((row) => row.token_hash);
 }
-
-/** Deletes a batch of sessions that were not used since a time. Returns their number. */
-export async function deleteIdleSessions(db: Db, idleSince: Date, limit: number): Promise<number> {
-  const idle = db.selectFrom('session').select('id').where('last_seen_at', '<=', idleSince).orderBy('last_seen_at');
-  const locked = idle.limit(limit).forUpdate().skipLocked();
-  const { numDeletedRows } = await db.deleteFrom('session').where(sql<boolean>`id = any(array(${locked}))`).executeTakeFirst();
-  return Number(numDeletedRows);
-}

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { eventually } from '@latchkey/testkit/eventually';
 import { waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
 import { refusalOf } from '@latchkey/testkit/refusal';
 import { expect, test } from 'vitest';
@@ -85,23 +84,6 @@ test('a token is 256 bits that are stored as their SHA-256 only', async () => {
   const { rows } = await identity.db.query('select * from session where account_id = $1', [account.id]);
   expect(rows[0].token_hash).toEqual(createHash('sha256').update(session.token).digest());
   expect(JSON.stringify(rows)).not.toContain(session.token);
-});
-
-test('a running service deletes idle sessions and expired flows, and no others', async () => {
-  const { account, session } = await signUpSomeone(identity);
-  const ago = (ms: number) => new Date(identity.clock.now().getTime() - ms);
-  await identity.db.query(
-    `insert into session (id, account_id, token_hash, created_at, last_seen_at, expires_at)
-     select gen_random_uuid(), $1, sha256(i::text::bytea), $2, $2, $3 from generate_series(1, 150) i`,
-    [account.id, ago(8 * DAY_MS), identity.clock.now()],
-  );
-  await identity.db.query(`insert into oidc_used_flow values ('a', $1), ('b', $2)`, [ago(0), ago(-1)]);
-  await identity.connect().service.start();
-  const countOf = async (table: string) => (await identity.db.query(`select from ${table}`)).rowCount;
-  await eventually(async () => expect(await countOf('oidc_used_flow')).toBe(1));
-  const { rows } = await identity.db.query('select from session where account_id = $1', [account.id]);
-  expect(rows).toHaveLength(1);
-  expect(await outcomeOf(use(session.token))).toBe('done');
 });
 
 const openFor = async (email: string, previousSessionToken = '') =>

@@ -2,26 +2,17 @@ import { hash, type KeyObject, randomBytes } from 'node:crypto';
 import { runTransaction } from '@latchkey/audit/transaction';
 import { withoutInvisible } from '@latchkey/contract/invisible';
 import { hmac } from '@latchkey/kit/crypto/secrets';
-import { deleteInBatches } from '@latchkey/kit/sweeper/sweeper';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import type { SignOutRequest } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { asSession, recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { sessionEpoch } from '../epoch/epoch.ts';
-import {
-  deleteIdleSessions,
-  deleteSession,
-  deleteSessionsOf,
-  insertSession,
-  type SessionRef,
-  type SessionRow,
-} from './session.store.ts';
+import { deleteSession, deleteSessionsOf, insertSession, type SessionRef, type SessionRow } from './session.store.ts';
 
 const DAY_MS = 86_400_000;
-const IDLE_LIFETIME_MS = 7 * DAY_MS;
+export const IDLE_LIFETIME_MS = 7 * DAY_MS;
 const ABSOLUTE_LIFETIME_MS = 30 * DAY_MS;
-const SWEEP_BATCH = 100;
 /** 256 random bits. */
 const TOKEN_BYTES = 32;
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;
@@ -100,11 +91,6 @@ export async function endAllSessions(ctx: ActingContext, accountText: string): P
 /** Makes every gateway forget deleted sessions. Must follow the commit. */
 export async function endEpochs(ctx: IdentityContext, tokenHashes: readonly Buffer[]): Promise<void> {
   if (tokenHashes.length > 0) await ctx.epochs.end(...tokenHashes.map(sessionEpoch));
-}
-
-/** Deletes idle sessions; expired ones become idle too. */
-export async function sweepSessions({ db, clock }: IdentityContext, signal: AbortSignal): Promise<void> {
-  await deleteInBatches(SWEEP_BATCH, signal, (limit) => deleteIdleSessions(db, idleSince(clock()), limit));
 }
 
 export function idleSince(now: Date): Date {

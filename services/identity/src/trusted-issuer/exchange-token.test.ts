@@ -1,6 +1,5 @@
 import { createHmac } from 'node:crypto';
 import { auditReader } from '@latchkey/audit/testing/audit-reader';
-import { eventually } from '@latchkey/testkit/eventually';
 import { refusalOf } from '@latchkey/testkit/refusal';
 import { exportSPKI, importJWK } from 'jose';
 import { describe, expect, test } from 'vitest';
@@ -315,20 +314,6 @@ describe('a key of a trusted issuer', () => {
     await exchange(await token());
     expect((await keysOf(accountId))[0]).toMatchObject({ allApplications: false, applicationIds: [stays] });
   });
-});
-
-test('expired keys and used tokens are swept, ordinary keys stay', async () => {
-  const { accountId, token } = await trustSome();
-  await exchange(await token());
-  const expiresAt = { seconds: BigInt(nowS() + 60) };
-  await createSomeKey(identity, { accountId, expiresAt });
-  identity.clock.advance(120 * MINUTE_MS);
-  const { service } = identity.connect();
-  await service.start();
-  const left = `select (select count(*)::int from used_token) as tokens,
-    (select count(*)::int from api_key where account_id = $1) as keys`;
-  await eventually(async () => expect((await identity.db.query(left, [accountId])).rows).toEqual([{ tokens: 0, keys: 1 }]));
-  await service.stop();
 });
 
 test('claims are compared with their type', async () => {

@@ -1,6 +1,5 @@
 import { runTransaction } from '@latchkey/audit/transaction';
 import { DomainError } from '@latchkey/kit/errors/errors';
-import { deleteInBatches } from '@latchkey/kit/sweeper/sweeper';
 import { parseId } from '@latchkey/kit/validation/id';
 import type { ExchangeTokenRequest } from '@latchkey/proto/latchkey/identity/v1/trusted_issuer_pb';
 import { lockAccount } from '../account/account.store.ts';
@@ -10,14 +9,12 @@ import { createApiKeyText } from '../api-key/api-key-text.ts';
 import { recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import { errors } from '../errors.ts';
+import { insertUsedToken } from '../used-token/used-token.store.ts';
 import { readUnverified, type UnverifiedToken, type VerifiedToken, verifyToken } from './subject-token.ts';
 import {
   countExchangedKeys,
-  deleteExchangedKeys,
-  deleteExpiredTokens,
   hasTrustedIssuer,
   hasTrustedIssuerId,
-  insertUsedToken,
   selectCandidates,
   type TrustedIssuerRow,
 } from './trusted-issuer.store.ts';
@@ -26,9 +23,6 @@ import {
 const CANDIDATES_MAX = 10;
 /** Keys of trusted issuers of an account that have not expired. It also bounds the list of keys. */
 const EXCHANGED_KEYS_MAX = 100;
-/** Time for which an expired key is stored, so that its use is answered with `api_key_expired`. */
-const KEPT_MS = 3_600_000;
-const SWEEP_BATCH = 100;
 
 /**
  * Makes a management key for a token of a trusted issuer. Each token is accepted once.
@@ -65,13 +59,6 @@ export async function exchangeToken(ctx: ActingContext, request: ExchangeTokenRe
 function narrowScopes(trusted: readonly string[], requested: readonly string[]): string[] {
   if (!requested.every((scope) => trusted.includes(scope))) throw errors.token_scope_invalid();
   return trusted.filter((scope) => requested.length === 0 || requested.includes(scope));
-}
-
-/** Deletes what exchanges leave: uses of expired tokens, and keys that expired an hour ago. */
-export async function sweepExchanges({ db, clock }: IdentityContext, signal: AbortSignal): Promise<void> {
-  const keysBefore = new Date(clock().getTime() - KEPT_MS);
-  await deleteInBatches(SWEEP_BATCH, signal, (limit) => deleteExpiredTokens(db, clock(), limit));
-  await deleteInBatches(SWEEP_BATCH, signal, (limit) => deleteExchangedKeys(db, keysBefore, limit));
 }
 
 /** The one trusted issuer that accepts a token. Only issuers of its claims are called. */

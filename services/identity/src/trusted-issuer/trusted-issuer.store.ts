@@ -56,16 +56,6 @@ export async function selectCandidates(
   return found.where(id ? 'id' : 'audience', '=', id ?? target).execute();
 }
 
-/** Records the use of a token until it expires; false if it was used before. */
-export async function insertUsedToken(tx: Db, tokenHash: Buffer, expiresAt: Date): Promise<boolean> {
-  const { numInsertedOrUpdatedRows = 0n } = await tx
-    .insertInto('used_token')
-    .values({ token_hash: tokenHash, expires_at: expiresAt })
-    .onConflict((conflict) => conflict.column('token_hash').doNothing())
-    .executeTakeFirstOrThrow();
-  return numInsertedOrUpdatedRows > 0n;
-}
-
 const exchangedKeysOf = (db: Db, accountId: string, now: Date) =>
   db
     .selectFrom('api_key')
@@ -90,18 +80,4 @@ export async function revokeExchangedKeys(tx: Db, accountId: string, trustedIssu
     .where('expires_at', '>', now)
     .returning('public_id')
     .execute();
-}
-
-export async function deleteExpiredTokens(db: Db, now: Date, limit: number): Promise<number> {
-  const expired = db.selectFrom('used_token').select('token_hash').where('expires_at', '<=', now).limit(limit);
-  const locked = expired.forUpdate().skipLocked();
-  const tokens = db.deleteFrom('used_token').where(sql<boolean>`token_hash = any(array(${locked}))`);
-  return Number((await tokens.executeTakeFirst()).numDeletedRows);
-}
-
-export async function deleteExchangedKeys(db: Db, expiredBefore: Date, limit: number): Promise<number> {
-  const expired = db.selectFrom('api_key').select('id').where('trusted_issuer_id', 'is not', null);
-  const locked = expired.where('expires_at', '<', expiredBefore).limit(limit).forUpdate().skipLocked();
-  const keys = db.deleteFrom('api_key').where(sql<boolean>`id = any(array(${locked}))`);
-  return Number((await keys.executeTakeFirst()).numDeletedRows);
 }

@@ -10,10 +10,4 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       constraint oidc_link_subject primary key (issuer, subject)
     )`.execute(db);
   await sql`create index oidc_link_of_account on oidc_link (account_id)`.execute(db);
-  await sql`
-    create table oidc_used_flow (
-      state_hash bytea primary key,
-      expires_at timestamptz(3) not null
-    )`.execute(db);
-  await sql`create index oidc_used_flow_end on oidc_used_flow (expires_at)`.execute(db);
 }
