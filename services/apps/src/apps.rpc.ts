@@ -1,8 +1,16 @@
 import { timestampDate, timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { actingFor, bindCalls } from '@latchkey/audit/actor';
+import { fromRow } from '@latchkey/kit/rpc/from-row';
 import type { RpcImpl } from '@latchkey/kit/rpc/route';
 import { etagOf } from '@latchkey/kit/validation/etag';
-import { type ApplicationService, RuntimeKeyType, SummaryOrder } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import {
+  type ApplicationService,
+  ApplicationSummarySchema,
+  DailyUsageSchema,
+  DeletedApplicationSchema,
+  RuntimeKeyType,
+  SummaryOrder,
+} from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import * as application from './application/application.ts';
 import * as licenseLevels from './application/license-levels.ts';
 import type { AppsContext } from './context.ts';
@@ -38,10 +46,9 @@ export function appsRpc(ctx: AppsContext): RpcImpl<typeof ApplicationService> {
       const ranks = given.map(({ applicationId: id, rank }) => ({ id, rank }));
       const page = { ...request, ranks, order: ORDERS[order] ?? 'name' };
       const { summaries, total } = await application.listSummaries(ctx, accountId, filter?.applicationIds, page);
-      const messages = summaries.map(({ status, changed_at, ...summary }) => ({
-        ...summary,
-        status: setting.toStatus(status),
-        updatedAt: timestampFromDate(changed_at),
+      const messages = summaries.map((row) => ({
+        ...fromRow(ApplicationSummarySchema, row),
+        status: setting.toStatus(row.status),
       }));
       return { summaries: messages, total };
     },
@@ -91,20 +98,12 @@ export function appsRpc(ctx: AppsContext): RpcImpl<typeof ApplicationService> {
     recordUsage: ({ counts }) => usage.recordUsage(ctx, counts),
     async listDailyUsage(request) {
       const rows = await usage.listDailyUsage(ctx, request, request.days);
-      const days = rows.map(({ date, events, downloads, uploads, clients_max: clientsMax }) => ({
-        date,
-        events: BigInt(events),
-        downloads: BigInt(downloads),
-        uploads: BigInt(uploads),
-        clientsMax: BigInt(clientsMax),
-      }));
-      return { days };
+      return { days: rows.map((row) => fromRow(DailyUsageSchema, row)) };
     },
     async listDeletedApplications({ deletedSince, pageSize, pageToken }) {
       const since = deletedSince && timestampDate(deletedSince);
       const { deletions, nextPageToken } = await event.listDeletions(ctx, { since, pageSize, pageToken });
-      const applications = deletions.map((deletion) => ({ ...deletion, deletedAt: timestampFromDate(deletion.deletedAt) }));
-      return { applications, nextPageToken };
+      return { applications: deletions.map((row) => fromRow(DeletedApplicationSchema, row)), nextPageToken };
     },
     async batchGetLiveStates({ applicationIds }) {
       const states = await event.getLiveStates(ctx, applicationIds);

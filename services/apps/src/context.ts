@@ -1,14 +1,13 @@
 import type { KeyObject } from 'node:crypto';
 import type { BufferedCounts } from '@latchkey/kit/concurrency/buffered-counts';
 import type { CallQueue } from '@latchkey/kit/concurrency/call-queue';
-import type { Kysely } from 'kysely';
 import type pg from 'pg';
 import type { createReads } from './application/application.store.ts';
-import type { AppsDatabase } from './db/schema.ts';
+import type { Db } from './db/schema.ts';
 import type { Vault } from './runtime-key/vault.ts';
 
 export interface AppsContext {
-  readonly db: Kysely<AppsDatabase>;
+  readonly db: Db;
   readonly pool: pg.Pool;
   readonly reads: ReturnType<typeof createReads>;
   readonly vault: Vault;

@@ -1,3 +1,4 @@
+import { createRouterTransport, type Transport } from '@connectrpc/connect';
 import type { Acting } from '@latchkey/audit/actor';
 import { deriveResultKey } from '@latchkey/audit/idempotency';
 import { deriveKey } from '@latchkey/kit/crypto/secrets';
@@ -8,6 +9,7 @@ import { connectInBackground, createFailFastRedis } from '@latchkey/kit/redis/re
 import { redisUrls } from '@latchkey/kit/redis/redis-url';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { createPasswords, type PasswordCall, type Passwords } from './account/password.ts';
+import { createAppsClient } from './apps/apps.client.ts';
 import { createCredentialFailureLog } from './audit/credential-failures.ts';
 import type { IdentityConfig } from './config.ts';
 import type { IdentityDatabase } from './db/schema.ts';
@@ -25,6 +27,8 @@ export type ActingContext = Acting<IdentityContext> & {
 };
 
 export interface ContextDeps {
+  /** Calls the apps service; absent for the operator, whose commands do not call it. */
+  readonly appsTransport?: Transport;
   readonly clock?: () => Date;
   /** Waits while Redis cannot invalidate cached principals. */
   readonly wait?: (ms: number) => Promise<unknown>;
@@ -44,6 +48,7 @@ export function openContext(config: IdentityConfig, logger: Logger, deps: Contex
     db: database.db,
     /** For the named statements of authentication, which nearly every request runs. */
     pool: database.pool,
+    apps: createAppsClient(deps.appsTransport ?? createRouterTransport(() => undefined)),
     epochs: deps.epochs ?? createEpochs(redis, logger, wait),
     passwords:
       deps.passwords ??

@@ -3,13 +3,25 @@ import type { HandlerContext } from '@connectrpc/connect';
 import { actingFor, bindCalls } from '@latchkey/audit/actor';
 import { withIdempotency } from '@latchkey/audit/idempotency';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
+import { fromRow } from '@latchkey/kit/rpc/from-row';
 import { type RpcImpl, type RpcRoute, rpcRoute } from '@latchkey/kit/rpc/route';
-import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
-import { ApiKeyOrder, ApiKeyService, type UpdateApiKeyRequest } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
+import {
+  AccountSchema,
+  AccountService,
+  DeletedAccountSchema,
+  OpenSessionSchema,
+} from '@latchkey/proto/latchkey/identity/v1/account_pb';
+import {
+  ApiKeyOrder,
+  ApiKeySchema,
+  ApiKeyService,
+  DailyRequestsSchema,
+  type UpdateApiKeyRequest,
+} from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { AuthenticationService, PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { CredentialService } from '@latchkey/proto/latchkey/identity/v1/credential_pb';
-import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
-import { TrustedIssuerService } from '@latchkey/proto/latchkey/identity/v1/trusted_issuer_pb';
+import { OidcLinkSchema, OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
+import { TrustedIssuerSchema, TrustedIssuerService } from '@latchkey/proto/latchkey/identity/v1/trusted_issuer_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { getAccount, type SignedIn, signUp } from './account/account.ts';
 import { setAvatar } from './account/avatar.ts';
@@ -21,44 +33,34 @@ import type { ApiKeyChange } from './api-key/api-key-rules.ts';
 import { authenticateApiKey, authenticateSession } from './authentication/authentication.ts';
 import type { ActingContext, IdentityContext } from './context.ts';
 import { deleteAccount, listDeletedAccounts } from './deletion/delete-account.ts';
-import type { DeleteApplications } from './deletion/delete-applications.client.ts';
 import { errors } from './errors.ts';
 import type { MailQueue } from './mail/mail-queue.ts';
 import { listLinks, unlink } from './oidc/links.ts';
 import { completeSignIn, type FlowOutcome, finishFlow, startFlow } from './oidc/oidc.ts';
 import { listRequests, recordRequests } from './request-count/request-count.ts';
-import { endAllSessions, endSession } from './session/session.ts';
-import { endSessionOf, listSessions } from './session/sessions-of-account.ts';
+import { endAllSessions, endSession, endSessionOf, listSessions } from './session/session.ts';
 import { exchangeToken } from './trusted-issuer/exchange-token.ts';
+import type { TrustedIssuerRow } from './trusted-issuer/trusted-issuer.store.ts';
 import * as trustedIssuers from './trusted-issuer/trusted-issuer.ts';
 import { fromClaimTexts } from './trusted-issuer/trusted-issuer-rules.ts';
 import * as twoFactor from './two-factor/two-factor.ts';
 
-/** Calls of the apps service. */
-export interface AppsCalls {
-  readonly findOwned: keys.FindOwned;
-  readonly deleteApplications: DeleteApplications;
-  /** Called when applications of a deleted account are left. */
-  readonly onApplicationsLeft: () => void;
-}
-
-/** The RPC services of identity: messages to use cases and back. */
-export function identityRoutes(
-  ctx: IdentityContext,
-  { findOwned, ...calls }: AppsCalls,
-  mails: MailQueue | undefined,
-): RpcRoute[] {
+/**
+ * The RPC services of identity: messages to use cases and back.
+ * @param onApplicationsLeft called when applications of a deleted account are left
+ */
+export function identityRoutes(ctx: IdentityContext, onApplicationsLeft: () => void, mails: MailQueue | undefined): RpcRoute[] {
   const bind = bindCalls((call) => contextOf(ctx, call));
   return [
-    rpcRoute(AccountService, accountService(ctx, bind, calls)),
-    withIdempotency(rpcRoute(ApiKeyService, apiKeyService(ctx, bind, findOwned)), {
+    rpcRoute(AccountService, accountService(ctx, bind, onApplicationsLeft)),
+    withIdempotency(rpcRoute(ApiKeyService, apiKeyService(ctx, bind)), {
       sealingKey: ctx.resultKey,
       secrets: new Set(['createApiKey', 'rotateApiKey']),
     }),
     rpcRoute(AuthenticationService, authenticationService(ctx)),
     rpcRoute(CredentialService, credentialService(ctx, bind, mails)),
     rpcRoute(OidcService, oidcService(ctx, bind)),
-    withIdempotency(rpcRoute(TrustedIssuerService, trustedIssuerService(ctx, bind, findOwned)), { sealingKey: ctx.resultKey }),
+    withIdempotency(rpcRoute(TrustedIssuerService, trustedIssuerService(ctx, bind)), { sealingKey: ctx.resultKey }),
     rpcRoute(TwoFactorService, twoFactorService(ctx, bind)),
   ];
 }
@@ -69,31 +71,28 @@ function contextOf(ctx: IdentityContext, call: HandlerContext): ActingContext {
 }
 
 type Bind = ReturnType<typeof bindCalls<ActingContext>>;
-type DeletionCalls = Omit<AppsCalls, 'findOwned'>;
-const accountService = (ctx: IdentityContext, bind: Bind, calls: DeletionCalls): RpcImpl<typeof AccountService> => ({
+type AccountImpl = RpcImpl<typeof AccountService>;
+const accountService = (ctx: IdentityContext, bind: Bind, onApplicationsLeft: () => void): AccountImpl => ({
   signUp: bind(signUp, toSignedIn),
   signIn: bind(signIn, toSignedIn),
   signOut: bind(endSession),
   signOutEverywhere: bind(async (acting, { accountId }) => void (await endAllSessions(acting, accountId))),
   getAccount: async ({ accountId }) => ({ account: toAccount(await getAccount(ctx, accountId)) }),
-  setAvatar: bind((acting, { accountId, avatarId, uploadedAt, removed }) => {
-    return setAvatar(acting, accountId, { avatarId, uploadedAt: uploadedAt && toDate(uploadedAt), removed });
-  }),
-  listSessions: async (request) => ({ sessions: (await listSessions(ctx, request)).map(toOpenSession) }),
+  setAvatar: bind(setAvatar),
+  async listSessions(request) {
+    return { sessions: (await listSessions(ctx, request)).map((row) => fromRow(OpenSessionSchema, row)) };
+  },
   endSession: bind(endSessionOf),
-  deleteAccount: bind((acting, request) => {
-    return deleteAccount(acting, request, calls.deleteApplications, calls.onApplicationsLeft);
-  }),
+  deleteAccount: bind((acting, request) => deleteAccount(acting, request, onApplicationsLeft)),
   async listDeletedAccounts({ deletedSince, afterAccountId }) {
     const since = deletedSince && new Date(Math.max(0, Math.min(timestampMs(deletedSince), DATE_MS_MAX)));
     const rows = await listDeletedAccounts(ctx, since, afterAccountId);
-    const accounts = rows.map((row) => ({ accountId: row.account_id, deletedAt: timestampFromDate(row.deleted_at) }));
-    return { accounts };
+    return { accounts: rows.map((row) => fromRow(DeletedAccountSchema, row)) };
   },
   getSignInMethods: () => ({ signUpOpen: ctx.signUp === 'open', oidcIssuers: [...ctx.oidcIssuers.keys()] }),
 });
 
-const apiKeyService = (ctx: IdentityContext, bind: Bind, findOwned: keys.FindOwned): RpcImpl<typeof ApiKeyService> => ({
+const apiKeyService = (ctx: IdentityContext, bind: Bind): RpcImpl<typeof ApiKeyService> => ({
   async listApiKeys({ accountId, pageToken }) {
     const { apiKeys, nextPageToken } = await keys.listApiKeys(ctx, accountId, pageToken);
     return { apiKeys: apiKeys.map(toApiKey), nextPageToken };
@@ -107,9 +106,9 @@ const apiKeyService = (ctx: IdentityContext, bind: Bind, findOwned: keys.FindOwn
   },
   createApiKey: bind((acting, { accountId, expiresAt, ...request }) => {
     const settings = { ...request, expiresAt: expiresAt ? toDate(expiresAt) : null };
-    return keys.createApiKey(acting, accountId, settings, findOwned);
+    return keys.createApiKey(acting, accountId, settings);
   }, toCreated),
-  updateApiKey: bind((acting, request) => keys.updateApiKey(acting, request, toChange(request), findOwned), toKey),
+  updateApiKey: bind((acting, request) => keys.updateApiKey(acting, request, toChange(request)), toKey),
   revokeApiKey: bind(keys.revokeApiKey, toKey),
   rotateApiKey: bind((acting, request) => keys.rotateApiKey(acting, request, request.overlapSeconds), toCreated),
   async getApiKeyUsage({ accountId }) {
@@ -119,7 +118,7 @@ const apiKeyService = (ctx: IdentityContext, bind: Bind, findOwned: keys.FindOwn
   recordApiKeyRequests: ({ counts }) => recordRequests(ctx, counts),
   async listApiKeyRequests(request) {
     const rows = await listRequests(ctx, request, request.days);
-    return { days: rows.map(({ date, requests }) => ({ date, requests: BigInt(requests) })) };
+    return { days: rows.map((row) => fromRow(DailyRequestsSchema, row)) };
   },
 });
 const API_KEY_ORDERS = {
@@ -164,22 +163,18 @@ const oidcService = (ctx: IdentityContext, bind: Bind): RpcImpl<typeof OidcServi
   completeOidc: bind(completeSignIn, (signedIn) => ({ signedIn: toSignedIn(signedIn) })),
   async listOidcLinks({ accountId }) {
     const links = await listLinks(ctx, accountId);
-    return { links: links.map(({ created_at, ...link }) => ({ ...link, createdAt: timestampFromDate(created_at) })) };
+    return { links: links.map((row) => fromRow(OidcLinkSchema, row)) };
   },
   unlinkOidc: bind(unlink, (removed) => ({ removed })),
 });
 
-type TrustedIssuerImpl = RpcImpl<typeof TrustedIssuerService>;
-const trustedIssuerService = (ctx: IdentityContext, bind: Bind, findOwned: keys.FindOwned): TrustedIssuerImpl => ({
+const trustedIssuerService = (ctx: IdentityContext, bind: Bind): RpcImpl<typeof TrustedIssuerService> => ({
   async listTrustedIssuers({ accountId }) {
     return { trustedIssuers: (await trustedIssuers.listTrustedIssuers(ctx, accountId)).map(toTrustedIssuer) };
   },
-  createTrustedIssuer: bind(
-    (acting, request) => trustedIssuers.createTrustedIssuer(acting, request, findOwned),
-    (created) => ({ trustedIssuer: toTrustedIssuer(created) }),
-  ),
+  createTrustedIssuer: bind(trustedIssuers.createTrustedIssuer, (created) => ({ trustedIssuer: toTrustedIssuer(created) })),
   deleteTrustedIssuer: bind(trustedIssuers.deleteTrustedIssuer),
-  exchangeToken: bind((acting, request) => exchangeToken(acting, request, findOwned)),
+  exchangeToken: bind(exchangeToken),
 });
 
 const twoFactorService = (ctx: IdentityContext, bind: Bind): RpcImpl<typeof TwoFactorService> => ({
@@ -189,63 +184,19 @@ const twoFactorService = (ctx: IdentityContext, bind: Bind): RpcImpl<typeof TwoF
   verifyTwoFactorCode: bind(twoFactor.verifyTwoFactorCode, (twoFactorEnabled) => ({ twoFactorEnabled })),
 });
 
-function toOpenSession({ id, ...session }: Awaited<ReturnType<typeof listSessions>>[number]) {
-  return {
-    id,
-    createdAt: timestampFromDate(session.created_at),
-    lastUsedAt: timestampFromDate(session.last_seen_at),
-    lastUsedIp: session.last_used_ip ?? undefined,
-    userAgent: session.user_agent ?? undefined,
-  };
-}
-
 function toSignedIn({ account, session: { token, csrfToken, expiresAt } }: SignedIn) {
   return { account: toAccount(account), session: { token, csrfToken, expiresAt: timestampFromDate(expiresAt) } };
 }
 
-function toAccount({ id, username, email, ...account }: SignedIn['account']) {
-  return {
-    id,
-    username,
-    email,
-    twoFactorEnabled: account.two_factor_enabled,
-    pictureUrl: account.picture_url ?? undefined,
-    avatarId: account.avatar_removed ? undefined : (account.avatar_id ?? undefined),
-    createdAt: timestampFromDate(account.created_at),
-  };
+function toAccount(account: SignedIn['account']) {
+  const { avatarId, ...message } = fromRow(AccountSchema, account);
+  return { ...message, ...(!account.avatar_removed && { avatarId }) };
 }
 
-function toApiKey({ id, name, scopes, ...key }: keys.ApiKey) {
-  return {
-    id,
-    name,
-    scopes,
-    publicId: key.public_id,
-    keyLast4: key.key_last4,
-    allApplications: key.all_applications,
-    applicationIds: key.application_ids,
-    expiresAt: toTimestamp(key.expires_at),
-    revokedAt: toTimestamp(key.revoked_at),
-    lastUsedAt: toTimestamp(key.last_used_at),
-    lastUsedIp: key.last_used_ip ?? undefined,
-    createdAt: toTimestamp(key.created_at),
-    updatedAt: toTimestamp(key.updated_at),
-    etag: keys.etagOfKey({ ...key, id, name, scopes }),
-    issuer: key.issuer ?? undefined,
-    subject: key.subject ?? undefined,
-  };
-}
+const toApiKey = (key: keys.ApiKey) => ({ ...fromRow(ApiKeySchema, key), etag: keys.etagOfKey(key) });
 
-function toTrustedIssuer({ id, name, issuer, audience, scopes, ...row }: trustedIssuers.TrustedIssuer) {
-  return {
-    ...{ id, name, issuer, audience, scopes },
-    claims: JSON.stringify(fromClaimTexts(row.claims)),
-    jwks: row.jwks ?? undefined,
-    allApplications: row.all_applications,
-    applicationIds: row.application_ids,
-    lifetimeSeconds: row.lifetime_seconds,
-    createdAt: timestampFromDate(row.created_at),
-  };
+function toTrustedIssuer(row: TrustedIssuerRow) {
+  return { ...fromRow(TrustedIssuerSchema, row), claims: JSON.stringify(fromClaimTexts(row.claims)) };
 }
 
 function toTimestamp(date: Date | null): Timestamp | undefined {

@@ -7,13 +7,11 @@ import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import { createChangePublisher } from '@latchkey/kit/redis/account-changes';
 import { redisUrls } from '@latchkey/kit/redis/redis-url';
 import { createSweeper } from '@latchkey/kit/sweeper/sweeper';
-import { createFindOwnedApplications } from './api-key/owned-applications.client.ts';
 import { createDeletionFollower } from './api-key/restriction.ts';
 import type { IdentityConfig } from './config.ts';
 import { type ContextDeps, type IdentityContext, openContext, SCHEMA } from './context.ts';
 import { migrations } from './db/migrations.ts';
 import { sweepDeletedAccounts } from './deletion/delete-account.ts';
-import { createDeleteApplications } from './deletion/delete-applications.client.ts';
 import { identityRoutes } from './identity.rpc.ts';
 import { createMailQueue } from './mail/mail-queue.ts';
 import { createSmtp } from './mail/smtp.ts';
@@ -36,7 +34,6 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
   const changes = createChangePublisher(redisUrls(config).events, logger, 'latchkey-identity-changes');
   publishChanges(ctx.db, changes.publish);
   const deletions = createDeletionFollower(ctx, { redisUrl: redisUrls(config).queues, appsTransport });
-  const deleteApplications = createDeleteApplications(appsTransport);
   const mails = openMailQueue(config, ctx);
   const sweeper = createSweeper({
     intervalMs: SWEEP_INTERVAL_MS,
@@ -47,10 +44,8 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
   const accountSweeper = createSweeper({
     intervalMs: SWEEP_INTERVAL_MS,
     logger,
-    sweeps: { deleted_accounts: (signal) => sweepDeletedAccounts(ctx, deleteApplications, signal) },
+    sweeps: { deleted_accounts: (signal) => sweepDeletedAccounts(ctx, signal) },
   });
-  const findOwned = createFindOwnedApplications(appsTransport);
-  const appsCalls = { findOwned, deleteApplications, onApplicationsLeft: accountSweeper.wake };
   const auditSweeper = createAuditSweeper({ pool, retentionDays: config.AUDIT_RETENTION_DAYS, logger });
   const service = createDataService({
     databaseUrl: config.DATABASE_URL,
@@ -58,7 +53,7 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
     pool,
     migrations,
     logger,
-    routes: [...identityRoutes(ctx, appsCalls, mails), auditRoute(pool)],
+    routes: [...identityRoutes(ctx, accountSweeper.wake, mails), auditRoute(pool)],
     prepare: connect,
     background: [changes, deletions.worker, sweeper, accountSweeper, auditSweeper, ...(mails ? [mails] : [])],
     close,

@@ -1,8 +1,8 @@
 import { createSharedRead } from '@latchkey/kit/database/shared-read';
 import { ApplicationSettingsSchema } from '@latchkey/proto/latchkey/apps/v1/application_pb';
-import { type Insertable, type Kysely, type Selectable, sql, type Updateable } from 'kysely';
+import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
 import type pg from 'pg';
-import type { ApplicationTable, AppsDatabase, SettingsRow } from '../db/schema.ts';
+import type { ApplicationTable, Db, SettingsRow } from '../db/schema.ts';
 import { createEventReads, EPOCH } from '../event/event.store.ts';
 import { createPreviousKeyRead } from '../runtime-key/previous-key.store.ts';
 import type { RuntimeKeyType } from '../runtime-key/vault.ts';
@@ -16,7 +16,7 @@ const CHANGEABLE = ['id', 'account_id', 'name', 'recent_rotations', 'last_sequen
 /** An application whose row is locked for a change. */
 export type ApplicationRow = Pick<Selectable<ApplicationTable>, (typeof CHANGEABLE)[number]> & SettingsRow;
 
-export async function insertApplication(db: Kysely<AppsDatabase>, row: Insertable<ApplicationTable>): Promise<void> {
+export async function insertApplication(db: Db, row: Insertable<ApplicationTable>): Promise<void> {
   await db.insertInto('application').values(row).execute();
 }
 
@@ -34,7 +34,7 @@ interface ListedRow {
 
 /** Applications of an account in order of creation, all or only the given ones. */
 export async function selectApplications(
-  db: Kysely<AppsDatabase>,
+  db: Db,
   accountId: string,
   ids: readonly string[] | undefined,
   { after, limit, now }: { readonly after: PageStart | undefined; readonly limit: number; readonly now: Date },
@@ -78,11 +78,11 @@ interface SummaryRow {
   readonly name: string;
   readonly status: SettingsRow['status'];
   readonly version: string;
-  readonly changed_at: Date;
+  readonly updated_at: Date;
 }
 
 /** A page of an account's applications for people, with the number of all. At least one row. */
-export async function selectSummaries(db: Kysely<AppsDatabase>, accountId: string, page: SummaryPage): Promise<SummaryRow[]> {
+export async function selectSummaries(db: Db, accountId: string, page: SummaryPage): Promise<SummaryRow[]> {
   const isGiven = page.ids ? sql`and ${isOneOf(page.ids)}` : sql``;
   const isFound = page.search === '' ? sql`` : sql`and strpos(lower(name), lower(${page.search}::text)) > 0`;
   const direction = page.descending ? sql`desc` : sql`asc`;
@@ -95,7 +95,7 @@ export async function selectSummaries(db: Kysely<AppsDatabase>, accountId: strin
     )
     select counted.total, shown.* from (select count(*)::int as total from found) counted
     left join lateral (
-      select id, name, status, version, changed_at from found ${page.order === 'rank' ? ranked : sql``}
+      select id, name, status, version, changed_at as updated_at from found ${page.order === 'rank' ? ranked : sql``}
       order by ${ORDERS[page.order]} ${direction}, created_at, id limit ${page.limit} offset ${page.offset}
     ) shown on true`.execute(db);
   return rows;
@@ -104,18 +104,18 @@ export async function selectSummaries(db: Kysely<AppsDatabase>, accountId: strin
 /** One parameter for any number of ids: a statement has 65,535 parameters at most. */
 const isOneOf = (ids: readonly string[]) => sql<boolean>`id = any(${ids}::uuid[])`;
 
-export async function selectOwnedIds(db: Kysely<AppsDatabase>, accountId: string, ids: readonly string[]): Promise<string[]> {
+export async function selectOwnedIds(db: Db, accountId: string, ids: readonly string[]): Promise<string[]> {
   const rows = await db.selectFrom('application').select('id').where('account_id', '=', accountId).where(isOneOf(ids)).execute();
   return rows.map((row) => row.id);
 }
 
-export async function countApplications(db: Kysely<AppsDatabase>, accountId: string): Promise<number> {
+export async function countApplications(db: Db, accountId: string): Promise<number> {
   const kept = db.selectFrom('application_count').select('count').where('account_id', '=', accountId);
   return Number((await kept.executeTakeFirst())?.count ?? 0);
 }
 
 /** Deletes applications of an account, up to a number, which concurrent calls lock in one order. */
-export async function removeApplicationsOf(tx: Kysely<AppsDatabase>, accountId: string, limit: number) {
+export async function removeApplicationsOf(tx: Db, accountId: string, limit: number) {
   const { rows } = await sql<Pick<ApplicationRow, 'id' | 'account_id' | 'name' | 'last_sequence'>>`
     delete from application where id = any(array(
       select id from application where account_id = ${accountId} order by id limit ${limit} for update))
@@ -124,16 +124,12 @@ export async function removeApplicationsOf(tx: Kysely<AppsDatabase>, accountId: 
 }
 
 /** Serialises the transactions that create an application of the account. */
-export async function lockAccount(tx: Kysely<AppsDatabase>, accountId: string): Promise<void> {
+export async function lockAccount(tx: Db, accountId: string): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`applications/${accountId}`}, 0))`.execute(tx);
 }
 
 /** The account's application, its row locked until the transaction ends; undefined without one. */
-export async function lockApplication(
-  tx: Kysely<AppsDatabase>,
-  accountId: string,
-  applicationId: string,
-): Promise<ApplicationRow | undefined> {
+export async function lockApplication(tx: Db, accountId: string, applicationId: string): Promise<ApplicationRow | undefined> {
   return tx
     .selectFrom('application')
     .select([...CHANGEABLE, ...SETTING_COLUMNS])
@@ -143,7 +139,7 @@ export async function lockApplication(
     .executeTakeFirst();
 }
 
-export async function updateApplication(tx: Kysely<AppsDatabase>, id: string, changes: Updateable<ApplicationTable>) {
+export async function updateApplication(tx: Db, id: string, changes: Updateable<ApplicationTable>) {
   await tx
     .updateTable('application')
     .set({ ...changes, updated_at: sql`now()` })
@@ -151,12 +147,12 @@ export async function updateApplication(tx: Kysely<AppsDatabase>, id: string, ch
     .execute();
 }
 
-export async function removeApplication(tx: Kysely<AppsDatabase>, id: string): Promise<void> {
+export async function removeApplication(tx: Db, id: string): Promise<void> {
   await tx.deleteFrom('application').where('id', '=', id).execute();
 }
 
 /** The license levels in their order, or undefined if the account has no such application. */
-export async function selectLevels(db: Kysely<AppsDatabase>, accountId: string, applicationId: string) {
+export async function selectLevels(db: Db, accountId: string, applicationId: string) {
   const levels = db.selectFrom('application').select('license_levels');
   const row = await levels.where('id', '=', applicationId).where('account_id', '=', accountId).executeTakeFirst();
   return row?.license_levels;
@@ -215,6 +211,6 @@ export function createReads(pool: pg.Pool) {
   };
 }
 
-export async function selectFirstSealedKey(db: Kysely<AppsDatabase>) {
+export async function selectFirstSealedKey(db: Db) {
   return db.selectFrom('application').select(['id', 'socket_key_sealed']).orderBy('id').limit(1).executeTakeFirst();
 }

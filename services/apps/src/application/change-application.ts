@@ -2,9 +2,9 @@ import type { Acting } from '@latchkey/audit/actor';
 import { type Changes, recordAudit } from '@latchkey/audit/record';
 import { runTransaction } from '@latchkey/audit/transaction';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
-import type { Kysely, Updateable } from 'kysely';
+import type { Updateable } from 'kysely';
 import type { AppsContext } from '../context.ts';
-import type { ApplicationTable, AppsDatabase } from '../db/schema.ts';
+import type { ApplicationTable, Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { type EventBody, logEvents, nextSequence } from '../event/event.ts';
 import { type ApplicationRow, lockApplication, updateApplication } from './application.store.ts';
@@ -37,7 +37,7 @@ export type ApplicationAction =
 
 export async function recordChange(
   { origin }: Acting<AppsContext>,
-  tx: Kysely<AppsDatabase>,
+  tx: Db,
   ref: ApplicationRef,
   action: ApplicationAction,
   changes: Changes,
@@ -51,7 +51,7 @@ export function describeChange({ accountId, applicationId: id }: ApplicationRef,
 }
 
 export interface ApplicationChange {
-  readonly tx: Kysely<AppsDatabase>;
+  readonly tx: Db;
   /** The application before the change, whose row is locked. */
   readonly row: ApplicationRow;
   /**

@@ -1,5 +1,5 @@
 import type { CallContext } from '@latchkey/kit/log/request-context';
-import type { ColumnType, Generated, Selectable } from 'kysely';
+import type { ColumnType, Generated, Kysely, Selectable } from 'kysely';
 
 /** The settings of an application. Each column has the name of its field in the protocol. */
 interface SettingColumns {
@@ -129,3 +129,5 @@ export interface AppsDatabase {
   release_feed: ReleaseFeedTable;
   daily_usage: DailyUsageTable;
 }
+
+export type Db = Kysely<AppsDatabase>;

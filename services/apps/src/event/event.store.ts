@@ -1,14 +1,11 @@
 import { createSharedList } from '@latchkey/kit/database/shared-read';
-import { type Insertable, type Kysely, type Selectable, sql } from 'kysely';
+import { type Insertable, type Selectable, sql } from 'kysely';
 import type pg from 'pg';
 import type { ApplicationRef } from '../application/application-ref.ts';
 import type { PageStart } from '../application/page.ts';
-import type { ApplicationEventTable, ApplicationTable, AppsDatabase } from '../db/schema.ts';
+import type { ApplicationEventTable, ApplicationTable, Db } from '../db/schema.ts';
 
-export async function insertEvents(
-  db: Kysely<AppsDatabase>,
-  rows: ReadonlyArray<Insertable<ApplicationEventTable>>,
-): Promise<void> {
+export async function insertEvents(db: Db, rows: ReadonlyArray<Insertable<ApplicationEventTable>>): Promise<void> {
   await db.insertInto('application_event').values(rows).execute();
 }
 
@@ -79,14 +76,14 @@ export async function changeEpoch(db: Pick<pg.Pool, 'query'>): Promise<string> {
 
 /** Deletions of all accounts in the event log, in order. */
 export async function selectDeletions(
-  db: Kysely<AppsDatabase>,
+  db: Db,
   { since, after, limit }: { readonly since: Date | undefined; readonly after: PageStart | undefined; readonly limit: number },
 ) {
   const isSince = since ? sql`and created_at >= ${since}` : sql``;
   const isAfter = after ? sql`and (created_at, application_id) > (${after.createdAt}, ${after.id})` : sql``;
   // The type is a literal, since a generic plan could not use the index of this type.
-  const { rows } = await sql<Pick<SequencedEvent, 'application_id' | 'account_id' | 'created_at'>>`
-    select application_id, account_id, created_at from application_event where type = 'deleted' ${isSince} ${isAfter}
+  const { rows } = await sql<Pick<SequencedEvent, 'application_id' | 'account_id'> & { readonly deleted_at: Date }>`
+    select application_id, account_id, created_at as deleted_at from application_event where type = 'deleted' ${isSince} ${isAfter}
     order by created_at, application_id limit ${limit}`.execute(db);
   return rows;
 }

@@ -3,12 +3,11 @@ import { currentContext } from '@latchkey/kit/log/request-context';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import { isStorable } from '@latchkey/kit/validation/text';
 import { ApplicationEventSchema, live } from '@latchkey/proto/latchkey/apps/v1/event_pb';
-import type { Kysely } from 'kysely';
 import type { ApplicationRow } from '../application/application.store.ts';
 import { type ApplicationRef, parseRef } from '../application/application-ref.ts';
 import { parsePage, parsePageSize } from '../application/page.ts';
 import type { AppsContext } from '../context.ts';
-import type { AppsDatabase } from '../db/schema.ts';
+import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import { fingerprintOf } from '../runtime-key/vault.ts';
 import {
@@ -35,12 +34,7 @@ export function nextSequence(application: EventSource, event: EventBody): number
  *
  * @param applications at least one, as they were before the change, with their rows locked
  */
-export async function logEvents(
-  tx: Kysely<AppsDatabase>,
-  applications: readonly EventSource[],
-  event: EventBody,
-  now: Date,
-): Promise<void> {
+export async function logEvents(tx: Db, applications: readonly EventSource[], event: EventBody, now: Date): Promise<void> {
   const type = ApplicationEventSchema.field[event.case].name;
   const message = create(ApplicationEventSchema, { event });
   const context = currentContext();
@@ -120,13 +114,8 @@ export async function listDeletions(
   const page = parsePage(request.pageSize, request.pageToken);
   if (since && !(Math.abs(since.getTime()) <= TIME_MS_MAX)) throw errors.page_token_invalid();
   const rows = await selectDeletions(ctx.db, { since, after: page.after, limit: page.size + 1 });
-  const { shown, nextPageToken } = page.cut(rows, (row) => ({ createdAt: row.created_at, id: row.application_id }));
-  const deletions = shown.map((row) => ({
-    applicationId: row.application_id,
-    accountId: row.account_id,
-    deletedAt: row.created_at,
-  }));
-  return { deletions, nextPageToken };
+  const { shown, nextPageToken } = page.cut(rows, (row) => ({ createdAt: row.deleted_at, id: row.application_id }));
+  return { deletions: shown, nextPageToken };
 }
 
 const LIVE_STATES_MAX = 1_000;

@@ -4,8 +4,7 @@ import type { QueueProducer } from '@latchkey/kit/queue/producer';
 import type { PublishedEvent } from '@latchkey/kit/redis/live-channels';
 import { createSweeper, type Sweeper } from '@latchkey/kit/sweeper/sweeper';
 import { Gauge, watchProbe } from '@latchkey/kit/telemetry/metrics';
-import type { Kysely } from 'kysely';
-import type { AppsDatabase } from '../db/schema.ts';
+import type { Db } from '../db/schema.ts';
 import { type EventRow, lockUndelivered, markDelivered, selectBacklog } from './relay.store.ts';
 
 /** The queues of deletions, after which files and identity clean up. */
@@ -17,7 +16,7 @@ const BATCH_MAX = 100;
 const POLL_INTERVAL_MS = 1_000;
 
 interface Delivery {
-  readonly db: Kysely<AppsDatabase>;
+  readonly db: Db;
   /** Publishes events to the nodes with sockets. Throws when Redis did not take all of them. */
   readonly publish: (events: readonly PublishedEvent[]) => Promise<void>;
   readonly producer: Pick<QueueProducer, 'add'>;
@@ -99,7 +98,7 @@ const oldestEvent = new Gauge({
 });
 
 /** Reports the undelivered events to scrapes. Returns a function that ends it. */
-function watchOutbox(db: Kysely<AppsDatabase>): () => void {
+function watchOutbox(db: Db): () => void {
   return watchProbe('outbox', () => selectBacklog(db), [
     [waitingEvents, ({ count }) => [[count]]],
     [oldestEvent, ({ oldestSeconds }) => [[oldestSeconds]]],

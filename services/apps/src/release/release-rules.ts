@@ -17,17 +17,11 @@ import {
 } from '@latchkey/contract/release';
 import { parseId } from '@latchkey/kit/validation/id';
 import { hasLength } from '@latchkey/kit/validation/text';
+import type { ReleaseArtifact } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { errors } from '../errors.ts';
 
 /** An artifact of a draft, as a caller sent it. */
-export interface GivenArtifact {
-  readonly fileId: string;
-  readonly name: string;
-  readonly platform: string;
-  readonly arch: string;
-  readonly kind: string;
-  readonly signature: string;
-}
+type GivenArtifact = Pick<ReleaseArtifact, 'fileId' | 'name' | 'platform' | 'arch' | 'kind' | 'signature'>;
 
 /** Properties of a draft. Absent ones stay as they are. */
 export interface ReleaseChange {

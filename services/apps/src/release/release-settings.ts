@@ -5,9 +5,7 @@ import { type ApplicationRef, parseRef } from '../application/application-ref.ts
 import { changeApplication } from '../application/change-application.ts';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
-import { type ReleaseSettings, selectReleaseSettings } from './release-settings.store.ts';
-
-export type { ReleaseSettings } from './release-settings.store.ts';
+import { type ReleaseSettings, selectReleaseSettings } from './release.store.ts';
 
 /** Settings of the update feeds of an application. Throws `application_not_found`. */
 export async function getReleaseSettings(ctx: AppsContext, ref: ApplicationRef): Promise<ReleaseSettings> {

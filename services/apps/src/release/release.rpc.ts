@@ -1,13 +1,22 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { actingFor, bindCalls } from '@latchkey/audit/actor';
+import { fromRow } from '@latchkey/kit/rpc/from-row';
 import type { RpcImpl } from '@latchkey/kit/rpc/route';
-import { type Release, ReleaseSchema, type ReleaseService, ReleaseStatus } from '@latchkey/proto/latchkey/apps/v1/release_pb';
+import {
+  type Release,
+  ReleaseArtifactSchema,
+  ReleaseSchema,
+  type ReleaseService,
+  ReleaseSettingsSchema,
+  ReleaseStatus,
+} from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { LRUCache } from 'lru-cache';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import { createDownloadToken, expiryHour } from './download-token.ts';
 import { detachFile, getFeed, resolveDownload } from './feed.ts';
+import type { ReleaseSettings, ReleaseWithArtifacts } from './release.store.ts';
 import * as releases from './release.ts';
 import * as settings from './release-settings.ts';
 
@@ -69,32 +78,27 @@ function createFeedReader({ clock, downloadKey }: AppsContext) {
     const found = parsed.get(name);
     if (found?.json === json && found.expiryHour === hour) return [...found.releases];
     const tokenOf = (fileId: string) => createDownloadToken(downloadKey, applicationId, fileId, now);
-    const rows = JSON.parse(json) as releases.ReleaseWithArtifacts[];
+    const rows = JSON.parse(json) as ReleaseWithArtifacts[];
     const offered = rows.map((row) => create(ReleaseSchema, toMessage(row, tokenOf)));
     parsed.set(name, { json, expiryHour: hour, releases: offered });
     return [...offered];
   };
 }
 
-function toMessage(row: releases.ReleaseWithArtifacts, tokenOf: (fileId: string) => string = () => '') {
-  const { id, version, channel, notes } = row;
+function toMessage(row: ReleaseWithArtifacts, tokenOf: (fileId: string) => string = () => '') {
+  const { id, version, channel, notes, rollout_percent: rolloutPercent } = row;
   return {
-    ...{ id, version, channel, notes },
+    ...{ id, version, channel, notes, rolloutPercent },
     status: STATUSES[row.status],
     // In a feed, which is stored as JSON, times are texts.
     ...(row.published_at && { publishedAt: timestampFromDate(new Date(row.published_at)) }),
-    rolloutPercent: row.rollout_percent,
-    artifacts: row.artifacts.map(({ file_id: fileId, byte_size, ...artifact }) => ({
-      ...artifact,
-      fileId,
-      byteSize: BigInt(byte_size),
-      downloadToken: tokenOf(fileId),
+    artifacts: row.artifacts.map((artifact) => ({
+      ...fromRow(ReleaseArtifactSchema, artifact),
+      downloadToken: tokenOf(artifact.file_id),
     })),
   };
 }
 
-const toRelease = (row: releases.ReleaseWithArtifacts) => ({ release: toMessage(row) });
+const toRelease = (row: ReleaseWithArtifacts) => ({ release: toMessage(row) });
 
-const toSettings = ({ public_updates: publicUpdates, signing_keys: signingKeys }: settings.ReleaseSettings) => {
-  return { settings: { publicUpdates, signingKeys } };
-};
+const toSettings = (row: ReleaseSettings) => ({ settings: fromRow(ReleaseSettingsSchema, row) });

@@ -1,7 +1,5 @@
-import { type Insertable, type Kysely, type Selectable, sql, type Updateable } from 'kysely';
-import type { AppsDatabase, ReleaseArtifactTable, ReleaseTable } from '../db/schema.ts';
-
-type Db = Kysely<AppsDatabase>;
+import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
+import type { Db, ReleaseArtifactTable, ReleaseTable } from '../db/schema.ts';
 
 export type ReleaseRow = Selectable<ReleaseTable>;
 export type ArtifactRow = Omit<Selectable<ReleaseArtifactTable>, 'release_id' | 'position'> & {
@@ -135,16 +133,11 @@ export async function renewRevisions(tx: Db, applicationId: string, fileId: stri
     where file_id = ${fileId} and release.id = release_id and application_id = ${applicationId}`.execute(tx);
 }
 
-/** An artifact of a channel. */
-interface PublishedFile {
-  readonly applicationId: string;
-  readonly channel: string;
-  readonly fileId: string;
-  readonly name: string;
-}
-
 /** The account of an application whose channel has a published release with a file of that name. */
-export async function selectOwnerOfPublished(db: Db, file: PublishedFile): Promise<string | undefined> {
+export async function selectOwnerOfPublished(
+  db: Db,
+  file: Record<'applicationId' | 'channel' | 'fileId' | 'name', string>,
+): Promise<string | undefined> {
   const { rows } = await sql<{ account_id: string }>`
     select account_id from application where id = ${file.applicationId} and exists (
       select from release join release_artifact on release_id = release.id
@@ -155,4 +148,23 @@ export async function selectOwnerOfPublished(db: Db, file: PublishedFile): Promi
 
 export async function lockApplicationRow(tx: Db, applicationId: string): Promise<void> {
   await sql`select from application where id = ${applicationId} for update`.execute(tx);
+}
+
+export interface ReleaseSettings {
+  readonly public_updates: boolean;
+  readonly signing_keys: string[];
+}
+
+export async function selectReleaseSettings(
+  db: Db,
+  accountId: string,
+  applicationId: string,
+): Promise<ReleaseSettings | undefined> {
+  const found = db.selectFrom('application').select(['public_updates', 'signing_keys']).where('id', '=', applicationId);
+  return found.where('account_id', '=', accountId).executeTakeFirst();
+}
+
+export async function selectSigningKeys(db: Db, applicationId: string): Promise<readonly string[]> {
+  const found = db.selectFrom('application').select('signing_keys').where('id', '=', applicationId);
+  return (await found.executeTakeFirst())?.signing_keys ?? [];
 }

@@ -18,9 +18,6 @@ import { errors } from '../errors.ts';
 import { applySetting } from '../setting/setting.ts';
 import * as store from './release.store.ts';
 import { checkRollout, checkYankReason, parseReleaseChange, type ReleaseChange } from './release-rules.ts';
-import { selectSigningKeys } from './release-settings.store.ts';
-
-export type { ReleaseWithArtifacts } from './release.store.ts';
 
 /** Names a release of an application of an account. */
 export type ReleaseRef = ApplicationRef & { readonly releaseId: string };
@@ -112,7 +109,7 @@ export async function publishRelease(ctx: Acting<AppsContext>, request: PublishR
     const { version, channel } = release;
     const published = await store.selectPublished(tx, row.id, channel);
     if (published.some((other) => semver.compare(other.version, version) >= 0)) throw errors.release_downgrade();
-    const artifacts = verifyArtifacts(release, files, await selectSigningKeys(tx, row.id));
+    const artifacts = verifyArtifacts(release, files, await store.selectSigningKeys(tx, row.id));
     await store.replaceArtifacts(tx, release.id, artifacts);
     const rollout = rolloutPercent ?? release.rollout_percent;
     const now = ctx.clock();

@@ -1,5 +1,5 @@
-import { type Kysely, sql } from 'kysely';
-import type { AppsDatabase } from '../db/schema.ts';
+import { sql } from 'kysely';
+import type { Db } from '../db/schema.ts';
 
 /** Any free number: one process deletes at a time, so that no reader sees a gap. */
 const RETENTION_LOCK = 6_110_240;
@@ -22,7 +22,7 @@ export interface Step {
  * @returns the application after which the next step begins; undefined at the end of the log
  */
 export async function deleteExpiredEvents(
-  db: Kysely<AppsDatabase>,
+  db: Db,
   retained: { readonly eventsAfter: Date; readonly deletionsAfter: Date; readonly count: number },
   { after, applicationsMax, eventsMax }: Step,
 ): Promise<string | undefined> {

@@ -1,6 +1,5 @@
 import type { Sweep } from '@latchkey/kit/sweeper/sweeper';
-import type { Kysely } from 'kysely';
-import type { AppsDatabase } from '../db/schema.ts';
+import type { Db } from '../db/schema.ts';
 import { deleteExpiredEvents } from './retention.store.ts';
 
 /** Time and number of events that the log retains; docs/events.md promises it to live clients. */
@@ -23,7 +22,7 @@ const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
 
 /** A sweep that deletes the events which are not retained. Any number of processes may run it. */
 export function createRetentionSweep(
-  db: Kysely<AppsDatabase>,
+  db: Db,
   clock: () => Date,
   retention: Partial<typeof RETENTION & { applicationsMax: number }> = {},
 ): Sweep {

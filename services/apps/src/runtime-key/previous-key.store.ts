@@ -1,7 +1,7 @@
 import { createSharedRead } from '@latchkey/kit/database/shared-read';
-import { type Kysely, type Selectable, sql } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import type pg from 'pg';
-import type { AppsDatabase, PreviousRuntimeKeyTable } from '../db/schema.ts';
+import type { Db, PreviousRuntimeKeyTable } from '../db/schema.ts';
 import type { RuntimeKeyType } from './vault.ts';
 
 export type PreviousKeyRow = Pick<Selectable<PreviousRuntimeKeyTable>, 'application_id' | 'type' | 'expires_at' | 'last_used_at'>;
@@ -15,7 +15,7 @@ export const createPreviousKeyRead = (pool: pg.Pool): ((hash: Buffer) => Promise
   });
 
 /** True if the overlap of a key has not ended. The application's row must be locked. */
-export async function hasOverlap(tx: Kysely<AppsDatabase>, applicationId: string, type: RuntimeKeyType, now: Date) {
+export async function hasOverlap(tx: Db, applicationId: string, type: RuntimeKeyType, now: Date) {
   const found = await tx
     .selectFrom('previous_runtime_key')
     .select('hash')
@@ -27,7 +27,7 @@ export async function hasOverlap(tx: Kysely<AppsDatabase>, applicationId: string
 }
 
 /** Stores the current key as the previous one. To be called before the current one is replaced. */
-export async function storePreviousKey(tx: Kysely<AppsDatabase>, applicationId: string, type: RuntimeKeyType, expiresAt: Date) {
+export async function storePreviousKey(tx: Db, applicationId: string, type: RuntimeKeyType, expiresAt: Date) {
   const column = sql.ref(type === 'socketKey' ? 'socket_key_hash' : 'http_key_hash');
   await sql`
     insert into previous_runtime_key (application_id, type, hash, expires_at)
@@ -36,12 +36,12 @@ export async function storePreviousKey(tx: Kysely<AppsDatabase>, applicationId: 
       set hash = excluded.hash, expires_at = excluded.expires_at, last_used_at = null`.execute(tx);
 }
 
-export async function removePreviousKey(tx: Kysely<AppsDatabase>, applicationId: string, type: RuntimeKeyType): Promise<void> {
+export async function removePreviousKey(tx: Db, applicationId: string, type: RuntimeKeyType): Promise<void> {
   await tx.deleteFrom('previous_runtime_key').where('application_id', '=', applicationId).where('type', '=', type).execute();
 }
 
 /** Stores a use, unless one later than `since` is stored, or another process is storing one. */
-export async function markUsed(db: Kysely<AppsDatabase>, hash: Buffer, now: Date, since: Date): Promise<void> {
+export async function markUsed(db: Db, hash: Buffer, now: Date, since: Date): Promise<void> {
   await sql`
     update previous_runtime_key set last_used_at = ${now} where hash in (
       select hash from previous_runtime_key

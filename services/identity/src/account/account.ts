@@ -10,16 +10,10 @@ import { expireLinks } from '../mail/mail.store.ts';
 import { deleteLinksOf } from '../oidc/oidc-link.store.ts';
 import { deleteSessionsOf } from '../session/session.store.ts';
 import { endEpochs, type OpenedSession, openSession } from '../session/session.ts';
-import {
-  type Account,
-  insertAccount,
-  lockAccount,
-  selectAccount,
-  selectAccountBy,
-  selectAccounts,
-  updateAccount,
-} from './account.store.ts';
+import * as store from './account.store.ts';
 import { isEmail, isPassword, isUsername } from './account-rules.ts';
+
+type Account = store.Account;
 
 export interface SignedIn {
   readonly account: Account;
@@ -65,7 +59,7 @@ async function addAccount<T>(
   const password_hash = await ctx.passwords.hash(password, ctx.call);
   try {
     return await runTransaction(ctx.db, async (tx) =>
-      complete(tx, await insertAccount(tx, { id, username, email, password_hash, created_at })),
+      complete(tx, await store.insertAccount(tx, { id, username, email, password_hash, created_at })),
     );
   } catch (err) {
     const isTaken = isUniqueViolation(err, 'account_username') || isUniqueViolation(err, 'account_email');
@@ -76,21 +70,21 @@ async function addAccount<T>(
 /** @throws `account_not_found`, also for text other than a UUID */
 export async function getAccount({ db }: IdentityContext, accountText: string): Promise<Account> {
   const id = parseId(accountText);
-  const account = id && (await selectAccount(db, id));
+  const account = id && (await store.selectAccount(db, id));
   if (!account) throw errors.account_not_found();
   return account;
 }
 
 /** The account with that email, username or id; no text can be two of these. */
 export async function findAccount({ db }: IdentityContext, name: string): Promise<Account | undefined> {
-  if (isEmail(name)) return selectAccountBy(db, 'email', name);
-  if (isUsername(name)) return selectAccountBy(db, 'username', name);
+  if (isEmail(name)) return store.selectAccountBy(db, 'email', name);
+  if (isUsername(name)) return store.selectAccountBy(db, 'username', name);
   const id = parseId(name);
-  return id === undefined ? undefined : selectAccount(db, id);
+  return id === undefined ? undefined : store.selectAccount(db, id);
 }
 
 export async function listAccounts({ db }: IdentityContext, after: string | undefined, limit: number) {
-  const rows = await selectAccounts(db, after, limit + 1);
+  const rows = await store.selectAccounts(db, after, limit + 1);
   const accounts = rows.slice(0, limit);
   return { accounts, next: rows.length > limit ? (accounts.at(-1)?.id ?? null) : null };
 }
@@ -103,8 +97,8 @@ export async function resetPassword(ctx: ActingContext, accountId: string, passw
   if (!isPassword(password)) throw errors.password_invalid();
   const password_hash = await ctx.passwords.hash(password, ctx.call);
   const { ended, counts } = await runTransaction(ctx.db, async (tx) => {
-    if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();
-    await updateAccount(tx, accountId, { password_hash });
+    if (!(await store.lockAccount(tx, accountId))) throw errors.account_not_found();
+    await store.updateAccount(tx, accountId, { password_hash });
     await expireLinks(tx, accountId);
     const removedLinks = keepLinks ? 0 : await deleteLinksOf(tx, accountId);
     const sessions = await deleteSessionsOf(tx, accountId);

@@ -1,26 +1,21 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { runTransaction } from '@latchkey/audit/transaction';
 import { parseId } from '@latchkey/kit/validation/id';
+import type { SetAvatarRequest } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { recordAction } from '../audit/actions.ts';
 import type { ActingContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import { lockAccount, updateAccount } from './account.store.ts';
 
-interface AvatarChange {
-  /** Id of the upload or of the removal. */
-  readonly avatarId: string;
-  /** Start of the upload; of two at the same time the greater id is the later. */
-  readonly uploadedAt: Date | undefined;
-  readonly removed: boolean;
-}
-
 /**
  * Records an account's avatar or its removal, unless a later one is recorded. It may be repeated,
- * in any order.
+ * in any order. Of two at the same time the greater id is the later.
  * @returns the account's avatar or removal, and the avatar that it replaced
  * @throws `avatar_invalid`, `account_not_found`
  */
-export async function setAvatar(ctx: ActingContext, accountText: string, { uploadedAt, removed, ...change }: AvatarChange) {
-  const [accountId, avatarId] = [parseId(accountText), parseId(change.avatarId)];
+export async function setAvatar(ctx: ActingContext, { removed, ...request }: SetAvatarRequest) {
+  const [accountId, avatarId] = [parseId(request.accountId), parseId(request.avatarId)];
+  const uploadedAt = request.uploadedAt && timestampDate(request.uploadedAt);
   if (!avatarId || !uploadedAt?.getTime()) throw errors.avatar_invalid();
   if (!accountId) throw errors.account_not_found();
   return runTransaction(ctx.db, async (tx) => {

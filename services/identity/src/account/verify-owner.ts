@@ -23,14 +23,6 @@ interface OwnerProof {
 type OwnersChange<T> = (tx: Db, current: AccountRow, twoFactor: TwoFactorRow | undefined) => Promise<T | DomainError>;
 
 /**
- * Verifies the owner as {@link runAsVerifiedOwner} does.
- * @returns the epoch of sign-ins in which the owner was verified
- */
-export async function verifyOwner(ctx: ActingContext, accountId: string, proof: OwnerProof & { readonly sessionId: string }) {
-  return runAsVerifiedOwner(ctx, { ...proof, accountId }, async (_tx, current) => current.sign_in_generation);
-}
-
-/**
  * Runs a transaction for what a session alone must not do, such as linking. An account without a
  * password needs a session opened within 10 minutes, also where it has a second factor, which an
  * intruder with a session could have turned on.

@@ -12,23 +12,12 @@ import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { apiKeyEpoch } from '../epoch/epoch.ts';
 import { errors } from '../errors.ts';
-import {
-  type ApiKeyPage,
-  type ApiKeyRef,
-  type ApiKeyRow,
-  countActiveApiKeys,
-  insertApiKey,
-  lockApiKey,
-  selectApiKey,
-  selectApiKeyPage,
-  selectApiKeys,
-  updateApiKeyRow,
-} from './api-key.store.ts';
+import * as store from './api-key.store.ts';
 import { type ApiKeyChange, type ColumnChanges, checkChange, isActive, parseChange, toAuditChanges } from './api-key-rules.ts';
 import { createApiKeyText } from './api-key-text.ts';
 
-export type ApiKey = ApiKeyRow;
-export type FindOwned = (accountId: string, applicationIds: readonly string[]) => Promise<readonly string[]>;
+type ApiKeyRef = store.ApiKeyRef;
+export type ApiKey = store.ApiKeyRow;
 
 /**
  * A page of an account's keys, oldest first.
@@ -38,7 +27,7 @@ export async function listApiKeys(ctx: IdentityContext, accountText: string, pag
   const accountId = parseId(accountText);
   const after = pageToken === '' ? undefined : parseId(pageToken);
   if (!accountId || (pageToken !== '' && !after)) return { apiKeys: [], nextPageToken: '' };
-  const rows = await selectApiKeys(ctx.db, accountId, ctx.clock(), after, API_KEYS_PAGE_SIZE + 1);
+  const rows = await store.selectApiKeys(ctx.db, accountId, ctx.clock(), after, API_KEYS_PAGE_SIZE + 1);
   const apiKeys = rows.slice(0, API_KEYS_PAGE_SIZE);
   return { apiKeys, nextPageToken: rows.length > API_KEYS_PAGE_SIZE ? (apiKeys.at(-1)?.id ?? '') : '' };
 }
@@ -51,38 +40,38 @@ export async function listApiKeys(ctx: IdentityContext, accountText: string, pag
 export async function listApiKeyPage(
   ctx: IdentityContext,
   accountText: string,
-  request: Pick<ApiKeyPage, 'search' | 'order' | 'descending'> & { readonly page: number },
+  request: Pick<store.ApiKeyPage, 'search' | 'order' | 'descending'> & { readonly page: number },
 ) {
   const { page, ...rest } = request;
   const accountId = parseId(accountText);
   const isValid = Number.isInteger(page) && page >= 1 && hasLength(rest.search, 0, SEARCH_PARAMS_LENGTH_MAX);
   if (!accountId || !isValid) return { apiKeys: [], total: 0 };
   const [offset, limit] = [(page - 1) * API_KEYS_PAGE_SIZE, API_KEYS_PAGE_SIZE];
-  return selectApiKeyPage(ctx.db, accountId, ctx.clock(), { ...rest, offset, limit });
+  return store.selectApiKeyPage(ctx.db, accountId, ctx.clock(), { ...rest, offset, limit });
 }
 
-export async function findApiKey({ db }: IdentityContext, accountId: string, name: string): Promise<ApiKeyRow | undefined> {
+export async function findApiKey({ db }: IdentityContext, accountId: string, name: string): Promise<ApiKey | undefined> {
   const id = parseId(name);
-  return id ? selectApiKey(db, accountId, 'id', id) : selectApiKey(db, accountId, 'public_id', name);
+  return id ? store.selectApiKey(db, accountId, 'id', id) : store.selectApiKey(db, accountId, 'public_id', name);
 }
 
 export async function getApiKeyUsage(ctx: IdentityContext, accountText: string) {
   const accountId = parseId(accountText);
-  const active = accountId ? await countActiveApiKeys(ctx.db, accountId, ctx.clock()) : 0;
+  const active = accountId ? await store.countActiveApiKeys(ctx.db, accountId, ctx.clock()) : 0;
   return { active, activeMax: ctx.activeApiKeysMax };
 }
 
 /** Creates a key. Returns the record and the only copy of the key's text. */
-export async function createApiKey(ctx: ActingContext, accountText: string, settings: ApiKeyChange, findOwned: FindOwned) {
+export async function createApiKey(ctx: ActingContext, accountText: string, settings: ApiKeyChange) {
   const now = ctx.clock();
   const columns = parseChange(settings, now) as Required<ColumnChanges>;
   const accountId = parseId(accountText);
   if (!accountId) throw errors.account_not_found();
-  await checkOwned(accountId, columns.application_ids, findOwned);
+  await checkOwned(ctx, accountId, columns.application_ids);
   const { text, publicId } = createApiKeyText();
   return runTransaction(ctx.db, async (tx) => {
     await reserveActiveApiKey(ctx, tx, accountId, now);
-    const apiKey = await insertApiKey(tx, {
+    const apiKey = await store.insertApiKey(tx, {
       ...columns,
       ...toKeyColumns(ctx, { accountId, text, publicId, now }),
     });
@@ -92,15 +81,15 @@ export async function createApiKey(ctx: ActingContext, accountText: string, sett
 }
 
 /** Throws `api_key_not_found`. */
-export async function getApiKey({ db }: IdentityContext, ref: ApiKeyRef): Promise<ApiKeyRow> {
+export async function getApiKey({ db }: IdentityContext, ref: ApiKeyRef): Promise<ApiKey> {
   const { accountId, apiKeyId } = parseRef(ref);
-  const row = await selectApiKey(db, accountId, 'id', apiKeyId);
+  const row = await store.selectApiKey(db, accountId, 'id', apiKeyId);
   if (!row) throw errors.api_key_not_found();
   return row;
 }
 
 /** Entity tag of what the owner can change, so that a use of the key changes nothing. */
-export function etagOfKey({ name, scopes, all_applications, application_ids, expires_at, revoked_at }: ApiKeyRow): string {
+export function etagOfKey({ name, scopes, all_applications, application_ids, expires_at, revoked_at }: ApiKey): string {
   return etagOf([name, scopes, all_applications, application_ids, expires_at, revoked_at]);
 }
 
@@ -113,13 +102,12 @@ export async function updateApiKey(
   ctx: ActingContext,
   ref: ApiKeyRef & { readonly ifMatch: readonly string[] },
   change: ApiKeyChange,
-  findOwned: FindOwned,
 ) {
   const now = ctx.clock();
   const changes = parseChange(change, now);
   const { accountId, apiKeyId } = parseRef(ref);
   await getApiKey(ctx, ref);
-  await checkOwned(accountId, changes.application_ids ?? [], findOwned);
+  await checkOwned(ctx, accountId, changes.application_ids ?? []);
   return changeLocked(ctx, { accountId, apiKeyId }, async (tx, stored) => {
     if (!isExpected(ref.ifMatch, etagOfKey(stored))) throw errors.changed_meanwhile();
     checkChange(stored, changes);
@@ -127,7 +115,7 @@ export async function updateApiKey(
     const isRevived = !isActive(stored, now) && isActive({ ...stored, ...changes }, now);
     if (isRevived) await reserveActiveApiKey(ctx, tx, accountId, now);
     await recordAction(ctx, tx, { accountId, apiKeyId }, 'api_key.updated', toAuditChanges(changes));
-    return updateApiKeyRow(tx, apiKeyId, { ...changes, updated_at: now });
+    return store.updateApiKeyRow(tx, apiKeyId, { ...changes, updated_at: now });
   });
 }
 
@@ -145,7 +133,7 @@ export async function rotateApiKey(ctx: ActingContext, ref: ApiKeyRef, overlapSe
     throw errors.api_key_settings_invalid();
   const { text, publicId } = createApiKeyText();
   const { replaced, ...created } = await runTransaction(ctx.db, async (tx) => {
-    const stored = await lockApiKey(tx, owned);
+    const stored = await store.lockApiKey(tx, owned);
     if (!stored) throw errors.api_key_not_found();
     if (stored.trusted_issuer_id) throw errors.exchanged_api_key_unchangeable();
     const now = ctx.clock();
@@ -153,10 +141,10 @@ export async function rotateApiKey(ctx: ActingContext, ref: ApiKeyRef, overlapSe
     const { name, scopes, all_applications, application_ids, expires_at, account_id: accountId, id: apiKeyId } = stored;
     const overlapEnd = new Date(now.getTime() + overlapSeconds * 1_000);
     const expiresAt = expires_at && expires_at < overlapEnd ? expires_at : overlapEnd;
-    await updateApiKeyRow(tx, apiKeyId, { expires_at: expiresAt, updated_at: now });
+    await store.updateApiKeyRow(tx, apiKeyId, { expires_at: expiresAt, updated_at: now });
     // As many old ones in their overlap.
     await reserveActiveApiKey(ctx, tx, accountId, now, 2 * ctx.activeApiKeysMax);
-    const apiKey = await insertApiKey(tx, {
+    const apiKey = await store.insertApiKey(tx, {
       ...{ name, scopes, all_applications, application_ids, expires_at },
       ...toKeyColumns(ctx, { accountId, text, publicId, now }),
     });
@@ -184,13 +172,13 @@ export function toKeyColumns(
 }
 
 /** Revokes a key from the next request on. Revoking it again changes nothing. */
-export async function revokeApiKey(ctx: ActingContext, ref: ApiKeyRef): Promise<ApiKeyRow> {
+export async function revokeApiKey(ctx: ActingContext, ref: ApiKeyRef): Promise<ApiKey> {
   return changeLocked(ctx, parseRef(ref), async (tx, stored) => {
     if (stored.revoked_at) return stored;
     const { id: apiKeyId, account_id: accountId, name } = stored;
     const now = ctx.clock();
     await recordAction(ctx, tx, { accountId, apiKeyId }, 'api_key.revoked', { name });
-    return updateApiKeyRow(tx, apiKeyId, { revoked_at: now, updated_at: now });
+    return store.updateApiKeyRow(tx, apiKeyId, { revoked_at: now, updated_at: now });
   });
 }
 
@@ -200,11 +188,11 @@ function parseRef(ref: ApiKeyRef): ApiKeyRef {
   return { accountId, apiKeyId };
 }
 
-type Change = (tx: Db, stored: ApiKeyRow) => Promise<ApiKeyRow>;
+type Change = (tx: Db, stored: ApiKey) => Promise<ApiKey>;
 
-async function changeLocked(ctx: IdentityContext, ref: ApiKeyRef, change: Change): Promise<ApiKeyRow> {
+async function changeLocked(ctx: IdentityContext, ref: ApiKeyRef, change: Change): Promise<ApiKey> {
   const changed = await runTransaction(ctx.db, async (tx) => {
-    const stored = await lockApiKey(tx, ref);
+    const stored = await store.lockApiKey(tx, ref);
     if (!stored) throw errors.api_key_not_found();
     return change(tx, stored);
   });
@@ -213,10 +201,10 @@ async function changeLocked(ctx: IdentityContext, ref: ApiKeyRef, change: Change
 }
 
 /** Text other than an id is an unknown application. */
-export async function checkOwned(accountId: string, ids: readonly string[], findOwned: FindOwned): Promise<void> {
+export async function checkOwned({ apps }: IdentityContext, accountId: string, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
   if (!ids.every(parseId)) throw errors.application_not_found();
-  const owned = new Set(await findOwned(accountId, ids));
+  const owned = new Set(await apps.findOwned(accountId, ids));
   if (!ids.every((id) => owned.has(id))) throw errors.application_not_found();
 }
 
@@ -232,5 +220,5 @@ async function reserveActiveApiKey(
   max = ctx.activeApiKeysMax,
 ): Promise<void> {
   if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();
-  if ((await countActiveApiKeys(tx, accountId, now)) >= max) throw errors.active_api_keys_limit_exceeded();
+  if ((await store.countActiveApiKeys(tx, accountId, now)) >= max) throw errors.active_api_keys_limit_exceeded();
 }

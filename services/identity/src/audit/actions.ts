@@ -2,33 +2,19 @@ import type { Acting } from '@latchkey/audit/actor';
 import { type AuditEvent, type Changes, recordAudit } from '@latchkey/audit/record';
 import type { Db } from '../db/schema.ts';
 
-export type Action =
-  | 'account.created'
-  | 'account.deleted'
-  | 'account.signed_in'
-  | 'account.sign_in_failed'
-  | 'account.proof_failed'
-  | 'account.signed_out'
-  | 'account.signed_out_everywhere'
-  | 'account.session_ended'
-  | 'account.two_factor_enabled'
-  | 'account.two_factor_disabled'
-  | 'account.recovery_code_used'
-  | 'account.oidc_linked'
-  | 'account.oidc_unlinked'
-  | 'account.password_reset'
-  | 'account.password_changed'
-  | 'account.email_changed'
-  | 'account.avatar_changed'
-  | 'account.avatar_removed'
-  | 'api_key.created'
-  | 'api_key.updated'
-  | 'api_key.revoked'
-  | 'api_key.rotated'
-  | 'api_key.application_removed'
-  | 'api_key.exchanged'
-  | 'trusted_issuer.created'
-  | 'trusted_issuer.deleted';
+type SignIn = 'signed_in' | 'sign_in_failed' | 'proof_failed' | 'signed_out' | 'signed_out_everywhere' | 'session_ended';
+type Credential =
+  | `two_factor_${'enabled' | 'disabled'}`
+  | `oidc_${'linked' | 'unlinked'}`
+  | `password_${'reset' | 'changed'}`
+  | 'recovery_code_used';
+type Profile = 'created' | 'deleted' | 'email_changed' | `avatar_${'changed' | 'removed'}`;
+
+/** Actions by their names in the audit log. */
+type Action =
+  | `account.${Profile | SignIn | Credential}`
+  | `api_key.${'created' | 'updated' | 'revoked' | 'rotated' | 'application_removed' | 'exchanged'}`
+  | `trusted_issuer.${'created' | 'deleted'}`;
 
 /** An action on an account, or on one of its management keys. */
 export function actionOn(

@@ -5,7 +5,6 @@ import type { Logger } from '@latchkey/kit/log/logger';
 import pLimit from 'p-limit';
 import type { Db } from '../db/schema.ts';
 import { actionOn } from './actions.ts';
-import { selectTime } from './credential-failures.store.ts';
 
 export interface CredentialFailure {
   readonly accountId: string;
@@ -20,7 +19,7 @@ const ENTRIES_PER_HOUR = 20;
 const DELAY_MS = 5_000;
 const QUEUE_MAX = 1_000;
 
-type Queued = CredentialFailure & { readonly failedAtMs: number };
+type Queued = CredentialFailure & { readonly at: Date };
 
 /** Writes credential failures to the audit log in the background, over one connection at most. */
 export function createCredentialFailureLog(db: Db, logger: Logger, queueMax = QUEUE_MAX) {
@@ -43,7 +42,7 @@ export function createCredentialFailureLog(db: Db, logger: Logger, queueMax = QU
       const { accountId, action, reason } = failure;
       const alike = queue.filter((one) => one.accountId === accountId && one.action === action && one.reason === reason);
       if (queue.length >= queueMax || alike.length >= ENTRIES_PER_HOUR) return;
-      queue.push({ ...failure, failedAtMs: performance.now() });
+      queue.push({ ...failure, at: new Date() });
       timer ??= setTimeout(flush, DELAY_MS);
     },
     flush,
@@ -51,11 +50,8 @@ export function createCredentialFailureLog(db: Db, logger: Logger, queueMax = QU
 }
 
 async function writeAll(db: Db, batch: readonly Queued[]): Promise<void> {
-  if (batch.length === 0) return;
-  // Entries are dated by the clock of the database.
-  const startMs = (await selectTime(db)).getTime() - performance.now();
-  for (const { action, reason, origin, failedAtMs, ...account } of batch) {
-    const event = { ...actionOn(account, action, { reason }), at: new Date(startMs + failedAtMs) };
+  for (const { action, reason, origin, at, ...account } of batch) {
+    const event = { ...actionOn(account, action, { reason }), at };
     await db.transaction().execute((tx) => recordAuditUpTo(tx, origin, event, ENTRIES_PER_HOUR));
   }
 }

@@ -7,7 +7,6 @@ import type { DeleteAccountRequest } from '@latchkey/proto/latchkey/identity/v1/
 import { runAsVerifiedOwner } from '../account/verify-owner.ts';
 import { recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
-import type { DeleteApplications } from './delete-applications.client.ts';
 import * as store from './deleted-account.store.ts';
 
 /** Longest wait of the response for the applications, whose deletion then goes on. */
@@ -21,7 +20,7 @@ const SWEEP_BATCH = 100;
 const FAILURES_MAX = 10;
 const PAGE_SIZE = 500;
 
-type DeletionContext = Pick<IdentityContext, 'db' | 'clock'>;
+type DeletionContext = Pick<IdentityContext, 'db' | 'clock' | 'apps'>;
 
 /**
  * Deletes an account for its verified owner, then its applications. What fails or is slow after the
@@ -29,17 +28,12 @@ type DeletionContext = Pick<IdentityContext, 'db' | 'clock'>;
  * @param onLeft called when applications are left
  * @throws what {@link runAsVerifiedOwner} throws
  */
-export async function deleteAccount(
-  ctx: ActingContext,
-  request: DeleteAccountRequest,
-  deleteApplications: DeleteApplications,
-  onLeft: () => void,
-): Promise<void> {
+export async function deleteAccount(ctx: ActingContext, request: DeleteAccountRequest, onLeft: () => void): Promise<void> {
   const { accountId, epochs } = await runAsVerifiedOwner(ctx, request, async (tx, { id: accountId }) => {
     await recordAction(ctx, tx, { accountId }, 'account.deleted');
     return { accountId, epochs: await store.deleteAccountRow(tx, accountId, ctx.clock()) };
   });
-  const applications = deleteApplications(accountId, ctx.origin, AbortSignal.timeout(APPLICATIONS_MS));
+  const applications = ctx.apps.deleteApplications(accountId, ctx.origin, AbortSignal.timeout(APPLICATIONS_MS));
   const logged = applications.catch((err: unknown) => {
     ctx.logger.warn({ err, accountId }, 'applications of a deleted account are left to the sweeper');
     onLeft();
@@ -53,11 +47,7 @@ export async function deleteAccount(
  * applications that were being created. While the apps service is unavailable it waits for it.
  * Processes may do so concurrently.
  */
-export async function sweepDeletedAccounts(
-  { db, clock }: DeletionContext,
-  deleteApplications: DeleteApplications,
-  signal: AbortSignal,
-): Promise<void> {
+export async function sweepDeletedAccounts({ db, clock, apps }: DeletionContext, signal: AbortSignal): Promise<void> {
   const failures: unknown[] = [];
   let batch = await store.selectIncomplete(db, undefined, SWEEP_BATCH);
   for (; batch.length > 0; batch = await store.selectIncomplete(db, batch.at(-1), SWEEP_BATCH)) {
@@ -66,7 +56,7 @@ export async function sweepDeletedAccounts(
       // Read first: an application that is created meanwhile is found by the next sweep.
       const isLate = deletedAt.getTime() <= clock().getTime() - LATE_MS;
       try {
-        await retryWhileUnavailable(() => deleteApplications(accountId, SERVICE_ORIGIN, signal), signal);
+        await retryWhileUnavailable(() => apps.deleteApplications(accountId, SERVICE_ORIGIN, signal), signal);
         if (isLate) await store.completeDeletion(db, accountId, clock());
       } catch (err) {
         failures.push(err);
@@ -88,6 +78,6 @@ async function retryWhileUnavailable(run: () => Promise<void>, signal: AbortSign
 }
 
 /** A page of deletions from a time on, after an account at exactly that time. */
-export async function listDeletedAccounts({ db }: DeletionContext, since = new Date(0), afterText = '') {
+export async function listDeletedAccounts({ db }: IdentityContext, since = new Date(0), afterText = '') {
   return store.selectDeletedSince(db, since, parseId(afterText), PAGE_SIZE);
 }

@@ -8,7 +8,8 @@ import { errors } from '../errors.ts';
 import { insertMail, type LinkHolder, type MailRow, selectLatestLink, selectLink } from './mail.store.ts';
 
 const LIFETIME_MS = 30 * 60_000;
-const LINKS_WINDOW_MS = 60 * 60_000;
+/** Window of the limit; older mails are deleted. */
+export const LINKS_WINDOW_MS = 60 * 60_000;
 /** 192 bits: a link to a local server then fits in an unfolded line of a mail (76 characters). */
 const TOKEN_BYTES = 24;
 const TOKEN = /^[A-Za-z0-9_-]{32}$/;

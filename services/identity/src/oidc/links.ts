@@ -1,8 +1,7 @@
-import { runTransaction } from '@latchkey/audit/transaction';
 import { parseId } from '@latchkey/kit/validation/id';
 import type { UnlinkOidcRequest } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
-import { lockAccount, selectAccount } from '../account/account.store.ts';
-import { verifyOwner } from '../account/verify-owner.ts';
+import { selectAccount } from '../account/account.store.ts';
+import { runAsVerifiedOwner } from '../account/verify-owner.ts';
 import { recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
@@ -22,16 +21,14 @@ export async function listLinks(ctx: IdentityContext, accountText: string) {
  * Removes links of an account for its verified owner, ends its other sessions, which the links may
  * have opened, and cancels sign-ins under way.
  * @returns how many links were removed
- * @throws `oidc_link_not_found`, `oidc_link_needed`, and what {@link verifyOwner} throws
+ * @throws `oidc_link_not_found`, `oidc_link_needed`, and what {@link runAsVerifiedOwner} throws
  */
 export async function unlink(ctx: ActingContext, request: UnlinkOidcRequest): Promise<number> {
   const accountId = parseId(request.accountId);
   if (!accountId) throw errors.oidc_link_not_found();
-  // Before the proof, so that no code is used up in vain.
+  // Before the proof, which is then not needed.
   await selectRemovable(ctx, ctx.db, accountId, request);
-  await verifyOwner(ctx, accountId, request);
-  const { removed, ended } = await runTransaction(ctx.db, async (tx) => {
-    await lockAccount(tx, accountId);
+  const { removed, ended } = await runAsVerifiedOwner(ctx, request, async (tx) => {
     const links = await selectRemovable(ctx, tx, accountId, request);
     await deleteLinks(tx, links);
     const sessions = await deleteSessionsOf(tx, accountId, parseId(request.sessionId));

@@ -8,7 +8,7 @@ import { randomNonce, randomPKCECodeVerifier, randomState } from 'openid-client'
 import { type Account, lockAccount } from '../account/account.store.ts';
 import { getAccount, type SignedIn } from '../account/account.ts';
 import { openSessionFor, type VerifiedSignIn } from '../account/sign-in.ts';
-import { verifyOwner } from '../account/verify-owner.ts';
+import { runAsVerifiedOwner } from '../account/verify-owner.ts';
 import { asSession, recordAction } from '../audit/actions.ts';
 import { authenticateSession } from '../authentication/authentication.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
@@ -42,7 +42,12 @@ export async function startFlow(ctx: ActingContext, request: StartOidcRequest) {
   const flow = { issuer: name, redirectUri, ...secrets };
   const authorizationUrl = await issuer.authorizationUrl(flow);
   // After the issuer responded, so that no code is used up in vain.
-  const link = linkAccountId && { accountId: linkAccountId, generation: await verifyOwner(ctx, linkAccountId, request) };
+  const proof = linkAccountId && { ...request, accountId: linkAccountId };
+  const link =
+    proof &&
+    (await runAsVerifiedOwner(ctx, proof, async (_tx, { id, sign_in_generation: generation }) => {
+      return { accountId: id, generation };
+    }));
   return { authorizationUrl, flow: seal(ctx.oidcKey, 'flow', { ...flow, ...(link && { link }) }, ctx.clock()) };
 }
 

@@ -17,7 +17,7 @@ export async function selectOpenSessions(
 ) {
   return db
     .selectFrom('session')
-    .select(['id', 'created_at', 'last_seen_at', 'last_used_ip', 'user_agent'])
+    .select(['id', 'created_at', 'last_seen_at as last_used_at', 'last_used_ip', 'user_agent'])
     .where('account_id', '=', accountId)
     .where('expires_at', '>', now)
     .where('last_seen_at', '>', idleSince)

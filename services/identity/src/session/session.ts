@@ -3,13 +3,15 @@ import { runTransaction } from '@latchkey/audit/transaction';
 import { withoutInvisible } from '@latchkey/contract/invisible';
 import { hmac } from '@latchkey/kit/crypto/secrets';
 import { newId, parseId } from '@latchkey/kit/validation/id';
-import type { SignOutRequest } from '@latchkey/proto/latchkey/identity/v1/account_pb';
+import type { EndSessionRequest, ListSessionsRequest, SignOutRequest } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { asSession, recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { sessionEpoch } from '../epoch/epoch.ts';
-import { deleteSession, deleteSessionsOf, insertSession, type SessionRef, type SessionRow } from './session.store.ts';
+import { errors } from '../errors.ts';
+import * as store from './session.store.ts';
 
+const LISTED_MAX = 100;
 const DAY_MS = 86_400_000;
 export const IDLE_LIFETIME_MS = 7 * DAY_MS;
 const ABSOLUTE_LIFETIME_MS = 30 * DAY_MS;
@@ -44,7 +46,7 @@ export async function openSession(ctx: ActingContext, tx: Db, accountId: string,
   const client = { last_used_ip: ctx.origin.address ?? null, user_agent: toStoredUserAgent(from.userAgent) };
   const previous = hashSessionToken(from.previousSessionToken);
   const ended = previous ? await end(ctx, tx, { token_hash: previous }, { because: 'signed_in' }) : [];
-  await insertSession(tx, { id, account_id: accountId, token_hash: hash('sha256', token, 'buffer'), ...times, ...client });
+  await store.insertSession(tx, { id, account_id: accountId, token_hash: hash('sha256', token, 'buffer'), ...times, ...client });
   return { id, token, csrfToken: csrfTokenOf(ctx.csrfKey, id), expiresAt, ended };
 }
 
@@ -55,7 +57,7 @@ export function toStoredUserAgent(text: string): string | null {
   return withoutInvisible(text.slice(0, USER_AGENT_LENGTH_MAX)).toWellFormed() || null;
 }
 
-export function isSessionAlive(session: Pick<SessionRow, 'last_seen_at' | 'expires_at'>, now: Date): boolean {
+export function isSessionAlive(session: Pick<store.SessionRow, 'last_seen_at' | 'expires_at'>, now: Date): boolean {
   return session.expires_at > now && session.last_seen_at > idleSince(now);
 }
 
@@ -66,12 +68,34 @@ export async function endSession(ctx: ActingContext, { accountId, sessionId }: S
   await endEpochs(ctx, await runTransaction(ctx.db, (tx) => end(ctx, tx, { account_id, id })));
 }
 
-async function end(ctx: ActingContext, tx: Db, session: SessionRef, changes?: { readonly because: 'signed_in' }) {
-  const deleted = await deleteSession(tx, session);
+async function end(ctx: ActingContext, tx: Db, session: store.SessionRef, changes?: { readonly because: 'signed_in' }) {
+  const deleted = await store.deleteSession(tx, session);
   if (!deleted) return [];
   const actor = changes ? asSession(ctx, deleted.id) : ctx;
   await recordAction(actor, tx, { accountId: deleted.account_id }, 'account.signed_out', changes);
   return [deleted.token_hash];
+}
+
+/** The open sessions of an account, up to 100: the calling one, then those used last. */
+export async function listSessions({ db, clock }: IdentityContext, request: ListSessionsRequest) {
+  const accountId = parseId(request.accountId);
+  if (!accountId) return [];
+  const now = clock();
+  const open = { accountId, currentId: parseId(request.sessionId), now, idleSince: idleSince(now) };
+  return store.selectOpenSessions(db, open, LISTED_MAX);
+}
+
+/** Ends one session of an account from the next request on. Throws `session_not_found`. */
+export async function endSessionOf(ctx: ActingContext, request: EndSessionRequest): Promise<void> {
+  const [accountId, sessionId] = [parseId(request.accountId), parseId(request.sessionId)];
+  if (!accountId || !sessionId) throw errors.session_not_found();
+  const tokenHash = await runTransaction(ctx.db, async (tx) => {
+    const deleted = await store.deleteSession(tx, { id: sessionId, account_id: accountId });
+    if (!deleted) throw errors.session_not_found();
+    await recordAction(ctx, tx, { accountId }, 'account.session_ended', { sessionId });
+    return deleted.token_hash;
+  });
+  await endEpochs(ctx, [tokenHash]);
 }
 
 /** Ends every session of an account from the next request on. Returns how many there were. */
@@ -79,7 +103,7 @@ export async function endAllSessions(ctx: ActingContext, accountText: string): P
   const accountId = parseId(accountText);
   if (!accountId) return 0;
   const tokenHashes = await runTransaction(ctx.db, async (tx) => {
-    const deleted = await deleteSessionsOf(tx, accountId);
+    const deleted = await store.deleteSessionsOf(tx, accountId);
     const changes = { sessions: deleted.length };
     if (deleted.length > 0) await recordAction(ctx, tx, { accountId }, 'account.signed_out_everywhere', changes);
     return deleted;
@@ -93,7 +117,7 @@ export async function endEpochs(ctx: IdentityContext, tokenHashes: readonly Buff
   if (tokenHashes.length > 0) await ctx.epochs.end(...tokenHashes.map(sessionEpoch));
 }
 
-export function idleSince(now: Date): Date {
+function idleSince(now: Date): Date {
   return new Date(now.getTime() - IDLE_LIFETIME_MS);
 }
 

@@ -4,20 +4,14 @@ import { parseId } from '@latchkey/kit/validation/id';
 import type { ExchangeTokenRequest } from '@latchkey/proto/latchkey/identity/v1/trusted_issuer_pb';
 import { lockAccount } from '../account/account.store.ts';
 import { insertApiKey } from '../api-key/api-key.store.ts';
-import { type FindOwned, toKeyColumns } from '../api-key/api-key.ts';
+import { toKeyColumns } from '../api-key/api-key.ts';
 import { createApiKeyText } from '../api-key/api-key-text.ts';
 import { recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import { insertUsedToken } from '../used-token/used-token.store.ts';
 import { readUnverified, type UnverifiedToken, type VerifiedToken, verifyToken } from './subject-token.ts';
-import {
-  countExchangedKeys,
-  hasTrustedIssuer,
-  hasTrustedIssuerId,
-  selectCandidates,
-  type TrustedIssuerRow,
-} from './trusted-issuer.store.ts';
+import * as store from './trusted-issuer.store.ts';
 
 /** Trusted issuers that a token is verified against. */
 const CANDIDATES_MAX = 10;
@@ -28,20 +22,20 @@ const EXCHANGED_KEYS_MAX = 100;
  * Makes a management key for a token of a trusted issuer. Each token is accepted once.
  * @throws the errors of `ExchangeToken`
  */
-export async function exchangeToken(ctx: ActingContext, request: ExchangeTokenRequest, findOwned: FindOwned) {
+export async function exchangeToken(ctx: ActingContext, request: ExchangeTokenRequest) {
   const { trusted, verified } = await findTrusted(ctx, request);
   const { id: trustedIssuerId, account_id: accountId, name, issuer, all_applications, lifetime_seconds } = trusted;
   const scopes = narrowScopes(trusted.scopes, request.scopes);
   // Applications may have been deleted since.
-  const application_ids = all_applications ? [] : [...(await findOwned(accountId, trusted.application_ids))];
+  const application_ids = all_applications ? [] : [...(await ctx.apps.findOwned(accountId, trusted.application_ids))];
   const { text, publicId } = createApiKeyText();
   const { subject, tokenHash } = verified;
   await runTransaction(ctx.db, async (tx) => {
     const now = ctx.clock();
-    const isTrusted = (await lockAccount(tx, accountId)) && (await hasTrustedIssuer(tx, trusted));
+    const isTrusted = (await lockAccount(tx, accountId)) && (await store.hasTrustedIssuer(tx, trusted));
     if (!isTrusted) throw errors.token_not_accepted();
     if (!(await insertUsedToken(tx, tokenHash, verified.expiresAt))) throw errors.token_used();
-    if ((await countExchangedKeys(tx, accountId, now)) >= EXCHANGED_KEYS_MAX) throw keysLimitReached();
+    if ((await store.countExchangedKeys(tx, accountId, now)) >= EXCHANGED_KEYS_MAX) throw keysLimitReached();
     const expiresAt = new Date(now.getTime() + lifetime_seconds * 1_000);
     const apiKey = await insertApiKey(tx, {
       ...{ name, scopes, all_applications, application_ids, expires_at: expiresAt },
@@ -64,9 +58,9 @@ function narrowScopes(trusted: readonly string[], requested: readonly string[]):
 /** The one trusted issuer that accepts a token. Only issuers of its claims are called. */
 async function findTrusted(ctx: ActingContext, { subjectToken: token, audience: target }: ExchangeTokenRequest) {
   const unverified = readUnverified(token);
-  const candidates = await selectCandidates(ctx.db, unverified, target, CANDIDATES_MAX + 1);
+  const candidates = await store.selectCandidates(ctx.db, unverified, target, CANDIDATES_MAX + 1);
   if (candidates.length > CANDIDATES_MAX) throw errors.token_target_ambiguous();
-  const accepting: Array<{ readonly trusted: TrustedIssuerRow; readonly verified: VerifiedToken }> = [];
+  const accepting: Array<{ readonly trusted: store.TrustedIssuerRow; readonly verified: VerifiedToken }> = [];
   let failure: DomainError | undefined;
   for (const trusted of candidates) {
     try {
@@ -91,7 +85,7 @@ async function findTrusted(ctx: ActingContext, { subjectToken: token, audience: 
 async function isTarget({ db }: IdentityContext, target: string | undefined, { audiences }: UnverifiedToken) {
   if (target === undefined || audiences.includes(target)) return true;
   const id = parseId(target);
-  return id !== undefined && hasTrustedIssuerId(db, id);
+  return id !== undefined && store.hasTrustedIssuerId(db, id);
 }
 
 function keysLimitReached(): DomainError {

@@ -6,7 +6,7 @@ import type {
   DeleteTrustedIssuerRequest,
 } from '@latchkey/proto/latchkey/identity/v1/trusted_issuer_pb';
 import { lockAccount } from '../account/account.store.ts';
-import { checkOwned, type FindOwned } from '../api-key/api-key.ts';
+import { checkOwned } from '../api-key/api-key.ts';
 import { type ColumnChanges, parseChange } from '../api-key/api-key-rules.ts';
 import { recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
@@ -15,21 +15,12 @@ import { errors } from '../errors.ts';
 import { takeCode } from '../two-factor/take-code.ts';
 import { lockTwoFactor } from '../two-factor/two-factor.store.ts';
 import { verifyTwoFactorCode } from '../two-factor/two-factor.ts';
-import {
-  countTrustedIssuers,
-  deleteTrustedIssuerRow,
-  insertTrustedIssuer,
-  revokeExchangedKeys,
-  selectTrustedIssuers,
-  type TrustedIssuerRow,
-} from './trusted-issuer.store.ts';
+import * as store from './trusted-issuer.store.ts';
 import { fromClaimTexts, parseTrustedIssuer } from './trusted-issuer-rules.ts';
 
-export type TrustedIssuer = TrustedIssuerRow;
-
-export async function listTrustedIssuers(ctx: IdentityContext, accountText: string): Promise<TrustedIssuer[]> {
+export async function listTrustedIssuers(ctx: IdentityContext, accountText: string): Promise<store.TrustedIssuerRow[]> {
   const accountId = parseId(accountText);
-  return accountId ? selectTrustedIssuers(ctx.db, accountId) : [];
+  return accountId ? store.selectTrustedIssuers(ctx.db, accountId) : [];
 }
 
 /**
@@ -38,7 +29,7 @@ export async function listTrustedIssuers(ctx: IdentityContext, accountText: stri
  * @throws `api_key_settings_invalid`, `trusted_issuer_settings_invalid`, `application_not_found`,
  *   `trusted_issuers_limit_exceeded`, `two_factor_required`, and what {@link takeCode} returns
  */
-export async function createTrustedIssuer(ctx: ActingContext, request: CreateTrustedIssuerRequest, findOwned: FindOwned) {
+export async function createTrustedIssuer(ctx: ActingContext, request: CreateTrustedIssuerRequest) {
   const { name, scopes, allApplications, applicationIds } = request;
   const now = ctx.clock();
   const rights = parseChange({ name, scopes, allApplications, applicationIds }, now) as Required<
@@ -47,11 +38,11 @@ export async function createTrustedIssuer(ctx: ActingContext, request: CreateTru
   const settings = await parseTrustedIssuer(request, ctx.internalHosts);
   const accountId = parseId(request.accountId);
   if (!accountId) throw errors.account_not_found();
-  await checkOwned(accountId, rights.application_ids, findOwned);
+  await checkOwned(ctx, accountId, rights.application_ids);
   let isCodeRejected = false;
   const creation = runTransaction(ctx.db, async (tx) => {
     if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();
-    if ((await countTrustedIssuers(tx, accountId)) >= TRUSTED_ISSUERS_MAX) throw errors.trusted_issuers_limit_exceeded();
+    if ((await store.countTrustedIssuers(tx, accountId)) >= TRUSTED_ISSUERS_MAX) throw errors.trusted_issuers_limit_exceeded();
     const twoFactor = await lockTwoFactor(tx, accountId);
     if (twoFactor?.enabled_at) {
       if (request.code === undefined) throw errors.two_factor_required();
@@ -60,7 +51,7 @@ export async function createTrustedIssuer(ctx: ActingContext, request: CreateTru
       if (error) throw error;
     }
     const row = { id: newId(), account_id: accountId, ...rights, ...settings, created_at: now };
-    const created = await insertTrustedIssuer(tx, row);
+    const created = await store.insertTrustedIssuer(tx, row);
     const { id: trustedIssuerId, issuer, audience } = created;
     const claims = Object.entries(fromClaimTexts(created.claims)).map(([claim, value]) => `${claim}=${value}`);
     const keys = { scopes, allApplications, applicationIds, lifetimeSeconds: created.lifetime_seconds };
@@ -85,9 +76,9 @@ export async function deleteTrustedIssuer(ctx: ActingContext, request: DeleteTru
   const revoked = await runTransaction(ctx.db, async (tx) => {
     // Exchanges lock the account too: no key is made after its trusted issuer is gone.
     await lockAccount(tx, accountId);
-    const deleted = await deleteTrustedIssuerRow(tx, accountId, id);
+    const deleted = await store.deleteTrustedIssuerRow(tx, accountId, id);
     if (!deleted) throw errors.trusted_issuer_not_found();
-    const keys = await revokeExchangedKeys(tx, accountId, id, ctx.clock());
+    const keys = await store.revokeExchangedKeys(tx, accountId, id, ctx.clock());
     const changes = { trustedIssuerId: id, name: deleted.name, issuer: deleted.issuer, revokedKeys: keys.length };
     await recordAction(ctx, tx, { accountId }, 'trusted_issuer.deleted', changes);
     return keys.map(({ public_id }) => public_id);

@@ -18,13 +18,7 @@ import { deleteSessionsOf, lockSession } from '../session/session.store.ts';
 import { endEpochs } from '../session/session.ts';
 import { createRecoveryCodes, createTotpSecret, hashRecoveryCode, otpauthUrl } from './code.ts';
 import { attempt, takeCode } from './take-code.ts';
-import {
-  deleteTwoFactor,
-  insertRecoveryCodes,
-  lockTwoFactor,
-  replacePendingSecret,
-  updateTwoFactor,
-} from './two-factor.store.ts';
+import * as store from './two-factor.store.ts';
 
 /**
  * Creates a secret, which has no effect until it is enabled, and forgets an earlier pending one.
@@ -35,7 +29,7 @@ export async function setUpTwoFactor(ctx: IdentityContext, accountText: string) 
   const secret = createTotpSecret();
   // Bound to the account, so that rows cannot be swapped.
   const secret_sealed = encrypt(ctx.twoFactorKey, secret, account_id);
-  const isStored = await replacePendingSecret(ctx.db, { account_id, secret_sealed, created_at: ctx.clock() });
+  const isStored = await store.replacePendingSecret(ctx.db, { account_id, secret_sealed, created_at: ctx.clock() });
   if (!isStored) throw errors.two_factor_already_enabled();
   return { secret, otpauthUrl: otpauthUrl(secret, email) };
 }
@@ -51,16 +45,16 @@ export async function enableTwoFactor(ctx: ActingContext, request: EnableTwoFact
   const recoveryCodes = createRecoveryCodes();
   const ended = await attempt(ctx, async (tx) => {
     // Locks out sign-ins, which else could open a session without the second factor.
-    const row = (await lockAccount(tx, accountId)) && (await lockTwoFactor(tx, accountId));
+    const row = (await lockAccount(tx, accountId)) && (await store.lockTwoFactor(tx, accountId));
     if (!row) return errors.two_factor_not_set_up();
     if (row.enabled_at) return errors.two_factor_already_enabled();
     const isAlive = sessionId && (await lockSession(tx, { account_id: accountId, id: sessionId }));
     if (request.sessionId !== '' && !isAlive) return errors.session_invalid();
     const error = await takeCode(ctx, tx, row, request.code);
     if (error) return error;
-    await updateTwoFactor(tx, accountId, { enabled_at: ctx.clock() });
+    await store.updateTwoFactor(tx, accountId, { enabled_at: ctx.clock() });
     const hashes = recoveryCodes.map((code) => hashRecoveryCode(ctx.recoveryCodeKey, accountId, code));
-    await insertRecoveryCodes(tx, accountId, hashes);
+    await store.insertRecoveryCodes(tx, accountId, hashes);
     const others = await deleteSessionsOf(tx, accountId, sessionId);
     await recordAction(ctx, tx, { accountId }, 'account.two_factor_enabled', { endedSessions: others.length });
     return others;
@@ -91,14 +85,14 @@ export async function disableTwoFactor(ctx: ActingContext, request: DisableTwoFa
 export async function turnTwoFactorOff(ctx: ActingContext, accountId: string): Promise<number | undefined> {
   const ended = await runTransaction(ctx.db, async (tx) => {
     if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();
-    return (await lockTwoFactor(tx, accountId))?.enabled_at ? remove(ctx, tx, accountId) : undefined;
+    return (await store.lockTwoFactor(tx, accountId))?.enabled_at ? remove(ctx, tx, accountId) : undefined;
   });
   await endEpochs(ctx, ended ?? []);
   return ended?.length;
 }
 
 async function remove(ctx: ActingContext, tx: Db, accountId: string, keptSessionId?: string): Promise<Buffer[]> {
-  await deleteTwoFactor(tx, accountId);
+  await store.deleteTwoFactor(tx, accountId);
   const ended = await deleteSessionsOf(tx, accountId, keptSessionId);
   await recordAction(ctx, tx, { accountId }, 'account.two_factor_disabled', { endedSessions: ended.length });
   return ended;
@@ -115,7 +109,7 @@ export async function verifyTwoFactorCode(
   const accountId = parseId(request.accountId);
   if (!accountId) return false;
   const take = async (tx: Db) => {
-    const row = await lockTwoFactor(tx, accountId);
+    const row = await store.lockTwoFactor(tx, accountId);
     return row?.enabled_at ? ((await takeCode(ctx, tx, row, request.code)) ?? true) : false;
   };
   return recordFailures(ctx, { accountId, action: 'account.proof_failed' }, () => attempt(ctx, take));
