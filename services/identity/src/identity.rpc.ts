@@ -40,7 +40,6 @@ import { completeSignIn, type FlowOutcome, finishFlow, startFlow } from './oidc/
 import { listRequests, recordRequests } from './request-count/request-count.ts';
 import { endAllSessions, endSession, endSessionOf, listSessions } from './session/session.ts';
 import { exchangeToken } from './trusted-issuer/exchange-token.ts';
-import type { TrustedIssuerRow } from './trusted-issuer/trusted-issuer.store.ts';
 import * as trustedIssuers from './trusted-issuer/trusted-issuer.ts';
 import { fromClaimTexts } from './trusted-issuer/trusted-issuer-rules.ts';
 import * as twoFactor from './two-factor/two-factor.ts';
@@ -195,7 +194,7 @@ function toAccount(account: SignedIn['account']) {
 
 const toApiKey = (key: keys.ApiKey) => ({ ...fromRow(ApiKeySchema, key), etag: keys.etagOfKey(key) });
 
-function toTrustedIssuer(row: TrustedIssuerRow) {
+function toTrustedIssuer(row: trustedIssuers.TrustedIssuer) {
   return { ...fromRow(TrustedIssuerSchema, row), claims: JSON.stringify(fromClaimTexts(row.claims)) };
 }
 

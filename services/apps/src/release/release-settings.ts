@@ -7,6 +7,8 @@ import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import { type ReleaseSettings, selectReleaseSettings } from './release.store.ts';
 
+export type { ReleaseSettings } from './release.store.ts';
+
 /** Settings of the update feeds of an application. Throws `application_not_found`. */
 export async function getReleaseSettings(ctx: AppsContext, ref: ApplicationRef): Promise<ReleaseSettings> {
   const { accountId, applicationId } = parseRef(ref);

@@ -16,7 +16,6 @@ import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
 import { createDownloadToken, expiryHour } from './download-token.ts';
 import { detachFile, getFeed, resolveDownload } from './feed.ts';
-import type { ReleaseSettings, ReleaseWithArtifacts } from './release.store.ts';
 import * as releases from './release.ts';
 import * as settings from './release-settings.ts';
 
@@ -78,14 +77,14 @@ function createFeedReader({ clock, downloadKey }: AppsContext) {
     const found = parsed.get(name);
     if (found?.json === json && found.expiryHour === hour) return [...found.releases];
     const tokenOf = (fileId: string) => createDownloadToken(downloadKey, applicationId, fileId, now);
-    const rows = JSON.parse(json) as ReleaseWithArtifacts[];
+    const rows = JSON.parse(json) as releases.ReleaseWithArtifacts[];
     const offered = rows.map((row) => create(ReleaseSchema, toMessage(row, tokenOf)));
     parsed.set(name, { json, expiryHour: hour, releases: offered });
     return [...offered];
   };
 }
 
-function toMessage(row: ReleaseWithArtifacts, tokenOf: (fileId: string) => string = () => '') {
+function toMessage(row: releases.ReleaseWithArtifacts, tokenOf: (fileId: string) => string = () => '') {
   const { id, version, channel, notes, rollout_percent: rolloutPercent } = row;
   return {
     ...{ id, version, channel, notes, rolloutPercent },
@@ -99,6 +98,6 @@ function toMessage(row: ReleaseWithArtifacts, tokenOf: (fileId: string) => strin
   };
 }
 
-const toRelease = (row: ReleaseWithArtifacts) => ({ release: toMessage(row) });
+const toRelease = (row: releases.ReleaseWithArtifacts) => ({ release: toMessage(row) });
 
-const toSettings = (row: ReleaseSettings) => ({ settings: fromRow(ReleaseSettingsSchema, row) });
+const toSettings = (row: settings.ReleaseSettings) => ({ settings: fromRow(ReleaseSettingsSchema, row) });

@@ -19,6 +19,8 @@ import { applySetting } from '../setting/setting.ts';
 import * as store from './release.store.ts';
 import { checkRollout, checkYankReason, parseReleaseChange, type ReleaseChange } from './release-rules.ts';
 
+export type { ReleaseWithArtifacts } from './release.store.ts';
+
 /** Names a release of an application of an account. */
 export type ReleaseRef = ApplicationRef & { readonly releaseId: string };
 

@@ -18,7 +18,9 @@ import { verifyTwoFactorCode } from '../two-factor/two-factor.ts';
 import * as store from './trusted-issuer.store.ts';
 import { fromClaimTexts, parseTrustedIssuer } from './trusted-issuer-rules.ts';
 
-export async function listTrustedIssuers(ctx: IdentityContext, accountText: string): Promise<store.TrustedIssuerRow[]> {
+export type TrustedIssuer = store.TrustedIssuerRow;
+
+export async function listTrustedIssuers(ctx: IdentityContext, accountText: string): Promise<TrustedIssuer[]> {
   const accountId = parseId(accountText);
   return accountId ? store.selectTrustedIssuers(ctx.db, accountId) : [];
 }
