@@ -7,7 +7,7 @@ import { purgeTombstones } from '../storage/application/deleted-application.ts';
 import { lockNamedFile, selectFileOfObject } from '../storage/file/file.store.ts';
 import { claimObjectDeletions } from '../storage/object-deletion/object-deletion.store.ts';
 import { createAppendUpload } from '../storage/resumable-upload/append-upload.ts';
-import { sweepUploads } from '../storage/resumable-upload/end-upload.ts';
+import { sweepUploads } from '../storage/resumable-upload/resumable-upload.ts';
 import type { OwnedRef } from '../testing/fake-apps.ts';
 import { storeFile } from '../testing/stored-file.ts';
 import { type FilesInstance, startTestFiles, type TestFiles } from '../testing/test-files.ts';

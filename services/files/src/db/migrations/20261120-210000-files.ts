@@ -4,6 +4,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     create table file (
       id uuid primary key,
+      object_id uuid,
       account_id uuid not null,
       application_id uuid not null,
       display_name text collate "C" not null,
@@ -15,6 +16,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       constraint file_name unique (application_id, display_name)
     )`.execute(db);
   await sql`create index file_newest_first on file (application_id, created_at desc, id desc) include (folded_name)`.execute(db);
+  await sql`create unique index file_object on file (object_id) where object_id is not null`.execute(db);
   // Searches and pages read only the index, except for rows that changed after the last vacuum.
   await sql`
     alter table file set (
@@ -28,6 +30,12 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       last_created_at timestamptz(3) not null
     )`.execute(db);
   await sql`
+    create table file_digest (
+      file_id uuid primary key references file on delete cascade,
+      sha512 bytea not null,
+      blake2b512 bytea not null
+    )`.execute(db);
+  await sql`
     create table application_usage (
       application_id uuid primary key,
       account_id uuid not null,
@@ -38,20 +46,53 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     create table upload_intent (
       id uuid primary key,
-      account_id uuid not null,
+      account_id uuid not null constraint upload_lease unique,
       application_id uuid not null,
       display_name text not null,
       byte_size bigint,
       expected_checksum bytea,
       byte_size_max bigint not null,
+      is_replacement boolean not null default false,
       ticket_hash bytea not null constraint upload_ticket unique,
-      state text not null default 'issued' check (state in ('issued', 'receiving', 'abandoned')),
+      actor text,
+      idempotency_id bytea,
+      idempotency_fingerprint bytea,
+      state text not null default 'issued' check (state in ('issued', 'receiving')),
+      process_lock bigint,
       deadline_at timestamptz not null,
       lease_until timestamptz not null,
       created_at timestamptz not null default now()
     )`.execute(db);
-  await sql`create unique index upload_lease on upload_intent (account_id) where state <> 'abandoned'`.execute(db);
   await sql`create index upload_intent_expiry on upload_intent (lease_until)`.execute(db);
+  await sql`
+    create table resumable_upload (
+      id uuid primary key,
+      account_id uuid not null,
+      application_id uuid not null,
+      display_name text collate "C" not null,
+      byte_size bigint not null check (byte_size > 0),
+      charged_mib bigint not null,
+      expected_checksum bytea,
+      metadata text not null,
+      state text not null default 'open' check (state in ('open', 'stored', 'ended')),
+      byte_offset bigint not null default 0 check (byte_offset between 0 and byte_size),
+      store_state jsonb not null default '{}',
+      claim_id uuid,
+      claim_call bytea,
+      process_lock bigint,
+      lease_until timestamptz,
+      checksum bytea,
+      file_id uuid,
+      created_at timestamptz not null default now(),
+      expires_at timestamptz not null
+    )`.execute(db);
+  await sql`create index resumable_upload_of_account on resumable_upload (account_id) where state = 'open'`.execute(db);
+  await sql`create index resumable_upload_of_application on resumable_upload (application_id)`.execute(db);
+  await sql`create index resumable_upload_expiry on resumable_upload (expires_at)`.execute(db);
+  await sql`
+    create unique index resumable_upload_name on resumable_upload (application_id, display_name) where state = 'open'`.execute(
+    db,
+  );
   await sql`
     create table object_deletion (
       object_key text primary key,
@@ -61,7 +102,10 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
     create table deleted_application (
       application_id uuid primary key,
-      created_at timestamptz not null default now()
+      created_at timestamptz not null default now(),
+      completed_at timestamptz
     )`.execute(db);
   await sql`create index deleted_application_age on deleted_application (created_at)`.execute(db);
+  await sql`
+    create index deleted_application_incomplete on deleted_application (created_at) where completed_at is null`.execute(db);
 }
