@@ -25,7 +25,7 @@ import { purgeTombstones } from './storage/application/deleted-application.ts';
 import { sweepObjectDeletions } from './storage/object-deletion/object-deletion.ts';
 import { checkStore } from './storage/object-store/check-store.ts';
 import { reportUnknownObjects } from './storage/reconciler/unknown-objects.ts';
-import { sweepUploads } from './storage/resumable-upload/end-upload.ts';
+import { sweepUploads } from './storage/resumable-upload/resumable-upload.ts';
 import { sweepExpiredUploads } from './storage/upload/receive-upload.ts';
 
 /** Time for what is under way besides uploads, calls and decoding when a service stops. */

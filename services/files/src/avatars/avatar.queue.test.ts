@@ -15,7 +15,7 @@ import {
   uploadTo,
 } from '../testing/avatar/test-avatars.ts';
 import { createAvatars } from './avatar.queue.ts';
-import { getAvatar } from './get-avatar.ts';
+import { getAvatar } from './avatar.ts';
 
 let test: TestAvatars;
 let image: Buffer;

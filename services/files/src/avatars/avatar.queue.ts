@@ -4,12 +4,11 @@ import { stopAll } from '@latchkey/kit/process/lifecycle';
 import { createQueueProducer } from '@latchkey/kit/queue/producer';
 import { createQueueWorker, type QueueWorker } from '@latchkey/kit/queue/worker';
 import type { FilesContext } from '../context.ts';
+import { findUploadedAvatar, removeAvatar } from './avatar.ts';
 import { createDecoderPool } from './decoder/decoder.ts';
-import { findUploadedAvatar } from './find-uploaded-avatar.ts';
 import { makeAvatar } from './make-avatar.ts';
 import { createReceiveAvatar } from './receive-avatar.ts';
 import { type AvatarContext, sweepAvatars } from './record-avatar.ts';
-import { removeAvatar } from './remove-avatar.ts';
 import { createSetAvatar } from './set-avatar.client.ts';
 
 const QUEUE = 'avatar';

@@ -3,7 +3,7 @@ import type { RpcImpl } from '@latchkey/kit/rpc/route';
 import type { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import type { FilesContext } from '../context.ts';
 import type { Avatars } from './avatar.queue.ts';
-import { getAvatar } from './get-avatar.ts';
+import { getAvatar } from './avatar.ts';
 
 export function avatarRpc(
   ctx: Pick<FilesContext, 'db' | 'store'>,

@@ -7,7 +7,7 @@ import type { ObjectStore } from '../storage/object-store/object-store.ts';
 import { plainImage } from '../testing/avatar/images.ts';
 import { avatarHoldings, reasonOf, someAccount, startTestAvatars, type TestAvatars } from '../testing/avatar/test-avatars.ts';
 import { endWaiting } from './avatar.store.ts';
-import { getAvatar } from './get-avatar.ts';
+import { getAvatar } from './avatar.ts';
 import { type MakeContext, makeAvatar } from './make-avatar.ts';
 
 const MIB = 1024 * 1024;

@@ -3,8 +3,7 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { beforeAll, beforeEach, expect, it } from 'vitest';
 import { plainImage } from '../testing/avatar/images.ts';
 import { avatarHoldings, reasonOf, someAccount, startTestAvatars, type TestAvatars } from '../testing/avatar/test-avatars.ts';
-import { getAvatar } from './get-avatar.ts';
-import { removeAvatar } from './remove-avatar.ts';
+import { getAvatar, removeAvatar } from './avatar.ts';
 
 let test: TestAvatars;
 let image: Buffer;

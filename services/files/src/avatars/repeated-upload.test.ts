@@ -6,7 +6,7 @@ import { beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
 import { plainImage } from '../testing/avatar/images.ts';
 import { avatarHoldings, reasonOf, someAccount, startTestAvatars, type TestAvatars } from '../testing/avatar/test-avatars.ts';
 import { holdProcessLock } from '../testing/test-files.ts';
-import { findUploadedAvatar } from './find-uploaded-avatar.ts';
+import { findUploadedAvatar } from './avatar.ts';
 import { makeAvatar } from './make-avatar.ts';
 
 let test: TestAvatars;

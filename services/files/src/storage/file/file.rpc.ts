@@ -7,8 +7,7 @@ import type { FilesContext } from '../../context.ts';
 import type { ApplicationRef } from '../application/owned-application.ts';
 import { abandonTicket, beginUpload } from '../upload/begin-upload.ts';
 import { getStorageUsage, getUsageOf, MIB } from '../upload/usage.ts';
-import { deleteFile } from './delete-file.ts';
-import { checkFileName, createDownloadUrl, getFilesMetadata, renameFile } from './file.ts';
+import { checkFileName, createDownloadUrl, deleteFile, getFilesMetadata, renameFile } from './file.ts';
 import { inspectFile } from './inspect-file.ts';
 import { listFiles } from './list-files.ts';
 

@@ -12,7 +12,7 @@ import {
   temporaryPath,
   temporaryPrefix,
 } from './disk-layout.ts';
-import { openTemporary, publish, writeBody } from './disk-write.ts';
+import { openTemporary, publish, syncFolders, writeBody } from './disk-write.ts';
 import { type Appended, type AppendOptions, LostBytesError } from './object-store.ts';
 
 /** The temporary file, by what follows its prefix. */
@@ -65,8 +65,7 @@ export async function publishFile(layout: DiskLayout, key: string, { byteSize, s
   const { size } = (await stat(path).catch(ignoreMissing)) ?? (await stat(paths.file).catch(rejectLost));
   if (size !== byteSize) throw new LostBytesError();
   if (await stat(path).catch(ignoreMissing)) await publish(layout, path, paths);
-  await syncFolder(paths.dir);
-  await syncFolder(layout.objectsDir);
+  await syncFolders(layout, paths);
   await removeTemporary(layout, [key]);
 }
 

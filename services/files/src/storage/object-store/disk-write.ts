@@ -33,11 +33,7 @@ export async function writeObject(
     signal.throwIfAborted();
     await publish(layout, written, paths);
     written = paths.file;
-    if (durable) {
-      await syncFolder(paths.dir);
-      // Every time: the write that created the application's folder may not have synced it yet.
-      await syncFolder(layout.objectsDir);
-    }
+    if (durable) await syncFolders(layout, paths);
     signal.throwIfAborted();
   } catch (err) {
     // A later removal of the key finds what remains.
@@ -93,6 +89,12 @@ async function writeAll(handle: FileHandle, buffer: Buffer, length: number): Pro
     if (bytesWritten === 0) throw new Error('the disk took no more bytes');
     written += bytesWritten;
   }
+}
+
+/** Every time both: the write that created the folder of the application may not have synced it. */
+export async function syncFolders({ objectsDir }: DiskLayout, { dir }: ReturnType<typeof objectPaths>): Promise<void> {
+  await syncFolder(dir);
+  await syncFolder(objectsDir);
 }
 
 /** The folder is missing for its first object, and after the removal of its last one. */

@@ -1,23 +1,21 @@
 import type { Readable } from 'node:stream';
 import { buffer as readAll } from 'node:stream/consumers';
 import {
-  AbortMultipartUploadCommand,
+  type CompletedPart,
   CompleteMultipartUploadCommand,
-  CreateMultipartUploadCommand,
   GetObjectCommand,
   HeadObjectCommand,
   PutObjectCommand,
-  UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { createBodyReader } from './body-reader.ts';
 import { type Appended, type AppendOptions, LostBytesError, objectKey, requireObjectKey } from './object-store.ts';
 import { ignoreAbsent, type S3Bucket } from './s3-client.ts';
-import { listUploads, PART_BYTES, type Target } from './s3-write.ts';
+import { abortUploads, createUpload, PART_BYTES, sendPart, type Target } from './s3-write.ts';
 
 /** Parts of a multipart upload, and in `tail` the id of an object with the bytes after the last. */
 interface State {
   readonly uploadId?: string | undefined;
-  readonly parts?: ReadonlyArray<readonly [number: number, etag: string]>;
+  readonly parts?: readonly CompletedPart[];
   /** Part numbers left out, as a process that lost its claim may still send them. */
   readonly skipped?: number;
   readonly tail?: string;
@@ -48,11 +46,8 @@ export async function appendParts(
       filled += length;
       if (filled < PART_BYTES) break;
       uploadId ??= await createUpload(bucket, target);
-      const PartNumber = parts.length + 1 + skipped;
-      const part = new UploadPartCommand({ ...target, UploadId: uploadId, PartNumber, Body: buffer });
-      const { ETag } = await bucket.send(part, signal).catch(rejectLost);
-      if (!ETag) throw new Error(`the object store did not confirm part ${PartNumber}`);
-      parts.push([PartNumber, ETag]);
+      const part = { ...target, UploadId: uploadId, PartNumber: parts.length + 1 + skipped };
+      parts.push(await sendPart(bucket, part, buffer, signal).catch(rejectLost));
       filled = 0;
     }
   } finally {
@@ -72,38 +67,17 @@ export async function publishParts(bucket: S3Bucket, target: Target, { byteSize,
     const filled = byteSize - parts.length * PART_BYTES;
     const last = tail === undefined ? undefined : await readTail(bucket, target, tail, filled);
     if (uploadId === undefined) await bucket.send(new PutObjectCommand({ ...target, Body: last ?? Buffer.alloc(0) }));
-    else await complete(bucket, { ...target, UploadId: uploadId }, parts, skipped, last);
+    else {
+      const upload = { ...target, UploadId: uploadId };
+      const PartNumber = parts.length + 1 + skipped;
+      const Parts = last ? [...parts, await sendPart(bucket, { ...upload, PartNumber }, last).catch(rejectLost)] : [...parts];
+      const command = new CompleteMultipartUploadCommand({ ...upload, MultipartUpload: { Parts } });
+      await bucket.send(command).catch(rejectLost);
+    }
     // Some servers respond that an upload is complete while it is not.
     if (!(await isWhole(bucket, target, byteSize))) throw new Error('the object store does not hold the whole object');
   }
-  for await (const { key, uploadId: UploadId } of listUploads(bucket, target.Key)) {
-    if (key !== target.Key) continue;
-    await bucket.send(new AbortMultipartUploadCommand({ ...target, UploadId })).catch(ignoreAbsent);
-  }
-}
-
-async function complete(
-  bucket: S3Bucket,
-  target: Target & { readonly UploadId: string },
-  parts: NonNullable<State['parts']>,
-  skipped: number,
-  last: Buffer | undefined,
-): Promise<void> {
-  const Parts = parts.map(([PartNumber, ETag]) => ({ PartNumber, ETag }));
-  if (last) {
-    const PartNumber = parts.length + 1 + skipped;
-    const { ETag } = await bucket.send(new UploadPartCommand({ ...target, PartNumber, Body: last })).catch(rejectLost);
-    if (!ETag) throw new Error(`the object store did not confirm part ${PartNumber}`);
-    Parts.push({ PartNumber, ETag });
-  }
-  const command = new CompleteMultipartUploadCommand({ ...target, MultipartUpload: { Parts } });
-  await bucket.send(command).catch(rejectLost);
-}
-
-async function createUpload(bucket: S3Bucket, target: Target): Promise<string> {
-  const { UploadId } = await bucket.send(new CreateMultipartUploadCommand(target));
-  if (!UploadId) throw new Error('the object store named no upload');
-  return UploadId;
+  await abortUploads(bucket, target);
 }
 
 async function isWhole(bucket: S3Bucket, target: Target, byteSize: number): Promise<boolean> {

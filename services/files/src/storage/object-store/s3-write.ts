@@ -74,22 +74,37 @@ async function sendWhole({ bucket, target }: Write, bytes: Uint8Array): Promise<
 
 async function sendParts(write: Write, buffer: Buffer): Promise<number> {
   const { bucket, target, reader, signal } = write;
-  const { UploadId } = await bucket.send(new CreateMultipartUploadCommand(target));
-  if (!UploadId) throw new Error('the object store named no upload');
+  const UploadId = await createUpload(bucket, target);
   write.uploadId = UploadId;
   signal.throwIfAborted();
   const Parts: CompletedPart[] = [];
   let byteSize = 0;
   for (let length = buffer.length; length > 0; length = await reader.fill(buffer)) {
-    const PartNumber = Parts.length + 1;
-    const part = new UploadPartCommand({ ...target, UploadId, PartNumber, Body: buffer.subarray(0, length) });
-    const { ETag } = await bucket.send(part, signal);
-    if (!ETag) throw new Error(`the object store did not confirm part ${PartNumber}`);
-    Parts.push({ PartNumber, ETag });
+    const part = { ...target, UploadId, PartNumber: Parts.length + 1 };
+    Parts.push(await sendPart(bucket, part, buffer.subarray(0, length), signal));
     byteSize += length;
   }
   await bucket.send(new CompleteMultipartUploadCommand({ ...target, UploadId, MultipartUpload: { Parts } }));
   return byteSize;
+}
+
+/** Creates a multipart upload, and returns its id. */
+export async function createUpload(bucket: S3Bucket, target: Target): Promise<string> {
+  const { UploadId } = await bucket.send(new CreateMultipartUploadCommand(target));
+  if (!UploadId) throw new Error('the object store named no upload');
+  return UploadId;
+}
+
+export async function sendPart(
+  bucket: S3Bucket,
+  part: Target & { readonly UploadId: string; readonly PartNumber: number },
+  bytes: Buffer,
+  signal?: AbortSignal,
+): Promise<CompletedPart> {
+  const { PartNumber } = part;
+  const { ETag } = await bucket.send(new UploadPartCommand({ ...part, Body: bytes }), signal);
+  if (!ETag) throw new Error(`the object store did not confirm part ${PartNumber}`);
+  return { PartNumber, ETag };
 }
 
 /**
@@ -110,12 +125,16 @@ async function cleanUp({ bucket, target, uploadId }: Write): Promise<void> {
  * completes meanwhile. `uploadId` is aborted first, as not every server lists uploads.
  */
 export async function removeObject(bucket: S3Bucket, target: Target, signal?: AbortSignal, uploadId?: string): Promise<void> {
+  await abortUploads(bucket, target, signal, uploadId);
+  await bucket.send(new DeleteObjectCommand(target), signal).catch(ignoreAbsent);
+}
+
+export async function abortUploads(bucket: S3Bucket, target: Target, signal?: AbortSignal, uploadId?: string): Promise<void> {
   const abort = async (UploadId: string) => {
     await bucket.send(new AbortMultipartUploadCommand({ ...target, UploadId }), signal).catch(ignoreAbsent);
   };
   if (uploadId !== undefined) await abort(uploadId);
   for await (const { key, uploadId: id } of listUploads(bucket, target.Key, signal)) if (key === target.Key) await abort(id);
-  await bucket.send(new DeleteObjectCommand(target), signal).catch(ignoreAbsent);
 }
 
 /** Multipart uploads, neither completed nor aborted, of the keys with a prefix. */

@@ -6,7 +6,7 @@ import { setImmediate } from 'node:timers/promises';
 import { newId } from '@latchkey/kit/validation/id';
 import { statementsOf } from '@latchkey/testkit/postgres/statements';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { getAvatar } from '../../avatars/get-avatar.ts';
+import { getAvatar } from '../../avatars/avatar.ts';
 import {
   check,
   damageObject,

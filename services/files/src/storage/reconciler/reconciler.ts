@@ -3,7 +3,7 @@ import { OPERATOR } from '@latchkey/audit/actor';
 import { recordAudit } from '@latchkey/audit/record';
 import pLimit from 'p-limit';
 import type { StorageContext } from '../../context.ts';
-import { deleteFileRow } from '../file/delete-file.ts';
+import { deleteFileRow } from '../file/file.ts';
 import { insertObjectDeletions, OWN_REMOVAL_MS } from '../object-deletion/object-deletion.store.ts';
 import { removeObjects } from '../object-deletion/object-deletion.ts';
 import { requireObjectKey, type StoredObject } from '../object-store/object-store.ts';

@@ -16,8 +16,8 @@ import { type AccountBody, keepLease, runUploadCall, toDomainError } from '../up
 import { lockUsage } from '../upload/usage.store.ts';
 import { HEAD_BYTES } from '../upload/verified-body.ts';
 import { ChunkBody } from './chunk-body.ts';
-import { findUpload } from './find-upload.ts';
 import * as rows from './resumable-upload.store.ts';
+import { findUpload } from './resumable-upload.ts';
 
 /**
  * Bytes after which those of a chunk are made durable and recorded: a killed process loses fewer. A

@@ -77,14 +77,6 @@ export async function selectUnfinished(db: Db, accountId: string): Promise<Resum
   return rows;
 }
 
-/** True if an unfinished upload has reserved the name. */
-export async function isNameReserved(db: Db, applicationId: string, displayName: string): Promise<boolean> {
-  const { rows } = await sql`
-    select from resumable_upload
-    where application_id = ${applicationId} and display_name = ${displayName} and ${IS_UNFINISHED}`.execute(db);
-  return rows.length > 0;
-}
-
 /**
  * Claims an upload for a chunk at its offset, if no other claim of a running process is valid. The
  * object of a claim that was not released is removed.

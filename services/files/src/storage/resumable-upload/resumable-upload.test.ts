@@ -14,7 +14,7 @@ import { type ObjectStore, objectKey } from '../object-store/object-store.ts';
 import { findUnknownObjects } from '../reconciler/unknown-objects.ts';
 import { MIB } from '../upload/usage.ts';
 import { type Chunk, createAppendUpload } from './append-upload.ts';
-import { sweepUploads } from './end-upload.ts';
+import { sweepUploads } from './resumable-upload.ts';
 
 const files = useTestFiles();
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest();

@@ -4,9 +4,7 @@ import { findReplay } from '@latchkey/audit/idempotency';
 import { REQUEST_ID_HEADER, type RpcImpl } from '@latchkey/kit/rpc/route';
 import { type Upload, UploadSchema, type UploadService } from '@latchkey/proto/latchkey/files/v1/upload_pb';
 import type { FilesContext } from '../../context.ts';
-import { createUpload } from './create-upload.ts';
-import { endUpload } from './end-upload.ts';
-import { findUpload, listUploads, type ResumableUpload } from './find-upload.ts';
+import { createUpload, endUpload, findUpload, listUploads, type ResumableUpload } from './resumable-upload.ts';
 
 export function uploadRpc(ctx: FilesContext): RpcImpl<typeof UploadService> {
   return {

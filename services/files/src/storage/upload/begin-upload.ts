@@ -48,13 +48,9 @@ export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescr
   checkDescription(upload);
   const ref = parseRef(upload);
   const { accountId, applicationId, requestId } = ref;
-  const { usages, holders } = await readOwned(ctx.findOwned, ref, async () => {
-    const [usages, holders] = await Promise.all([
-      selectCharges(ctx.db, accountId),
-      selectNameHolders(ctx.db, applicationId, displayName),
-    ]);
-    return { usages, holders };
-  });
+  const [usages, holders] = await readOwned(ctx.findOwned, ref, () =>
+    Promise.all([selectCharges(ctx.db, accountId), selectNameHolders(ctx.db, applicationId, displayName)]),
+  );
   const { file: former } = holders;
   if (isTaken(holders)) {
     const checksum = Buffer.from(expectedChecksum ?? []);

@@ -8,11 +8,10 @@ import type { FilesDatabase } from '../../db/schema.ts';
 import { errors } from '../../errors.ts';
 import { isDeleted } from '../application/deleted-application.store.ts';
 import { requireOwned, waitUntilReachable } from '../application/owned-application.ts';
-import { insertFile, lockNamedFile, lockRenames, recordFiles, updateContent } from '../file/file.store.ts';
+import { insertFile, lockNamedFile, lockRenames, recordFiles, selectNameHolders, updateContent } from '../file/file.store.ts';
 import { insertObjectDeletions, OWN_REMOVAL_MS } from '../object-deletion/object-deletion.store.ts';
 import { removeObjectsSoon } from '../object-deletion/object-deletion.ts';
 import { objectKey } from '../object-store/object-store.ts';
-import { isNameReserved } from '../resumable-upload/resumable-upload.store.ts';
 import type { UploadResponse } from './begin-upload.ts';
 import { addUsage, selectCharges, subtractUsage } from './usage.store.ts';
 import { chargeMib, checkFits, findDeleted, sumUsage } from './usage.ts';
@@ -70,7 +69,7 @@ export async function commitUpload(
     const former = isReplacement ? await lockFormer(tx, applicationId, displayName) : undefined;
     const replacedMib = former ? chargeMib(former.byteSize) : 0;
     checkFits(ctx.limits, sumUsage(await selectCharges(tx, accountId), deleted), byteSize, replacedMib);
-    if (await isNameReserved(tx, applicationId, displayName)) throw errors.file_name_taken();
+    if ((await selectNameHolders(tx, applicationId, displayName)).isReserved) throw errors.file_name_taken();
     const stored = { id: former?.id ?? id, byteSize: BigInt(byteSize), checksum };
     const file = { accountId, applicationId, fileId: stored.id };
     if (former) {

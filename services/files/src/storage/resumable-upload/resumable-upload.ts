@@ -1,0 +1,107 @@
+import { addChange } from '@latchkey/audit/announce';
+import { addCommitProof, runTransaction } from '@latchkey/audit/transaction';
+import { UNFINISHED_UPLOADS_MAX, UPLOAD_METADATA_LENGTH_MAX } from '@latchkey/contract/resumable-upload';
+import { newId, parseId } from '@latchkey/kit/validation/id';
+import { hasLength } from '@latchkey/kit/validation/text';
+import type { FilesContext } from '../../context.ts';
+import { errors } from '../../errors.ts';
+import { isDeleted } from '../application/deleted-application.store.ts';
+import { parseRef, readOwned } from '../application/owned-application.ts';
+import { isTaken, lockRenames, selectNameHolders } from '../file/file.store.ts';
+import { parseFileName } from '../file/file.ts';
+import { removeObjectsSoon } from '../object-deletion/object-deletion.ts';
+import { checkDescription, checkReplaceable, type UploadDescription } from '../upload/begin-upload.ts';
+import { lockUsage, selectCharges } from '../upload/usage.store.ts';
+import { chargeMib, checkFits, findDeleted, sumUsage } from '../upload/usage.ts';
+import * as rows from './resumable-upload.store.ts';
+
+export type ResumableUpload = rows.ResumableUpload;
+
+const SWEEP_MAX = 1_000;
+
+/**
+ * Creates a resumable upload, which reserves its name, its storage and one file until it ends; one
+ * that replaces a file, the storage that the file grows by. Makes the checks of `beginUpload` in
+ * the same order, then throws `too_many_uploads`.
+ */
+export async function createUpload(
+  ctx: FilesContext,
+  given: UploadDescription & { readonly byteSize: number; readonly metadata: string },
+): Promise<ResumableUpload> {
+  const displayName = parseFileName(given.fileName);
+  checkDescription(given);
+  if (!hasLength(given.metadata, 0, UPLOAD_METADATA_LENGTH_MAX)) throw errors.upload_malformed();
+  const ref = parseRef(given);
+  const { accountId, applicationId, requestId } = ref;
+  const { byteSize, expectedChecksum } = given;
+  const { byteSizeMax } = ctx.limits;
+  const byteSizeMin = Math.min(byteSize, byteSizeMax);
+  const usages = await readOwned(ctx.findOwned, ref, () => selectCharges(ctx.db, accountId));
+  if (given.replace) await checkReplaceable(ctx, ref, (await selectNameHolders(ctx.db, applicationId, displayName)).file);
+  const deleted = await findDeleted(ctx, { accountId, requestId, usages }, byteSizeMin);
+  return runTransaction(ctx.db, async (tx) => {
+    // Other creations and commits of the account wait, and renames of the application.
+    await lockUsage(tx, accountId);
+    await lockRenames(tx, applicationId);
+    await rows.endUploads(tx, { accountId, expired: true });
+    if (await isDeleted(tx, applicationId)) throw errors.application_not_found();
+    const holders = await selectNameHolders(tx, applicationId, displayName);
+    if (isTaken(holders, given.replace)) throw errors.file_name_taken();
+    const { file: former } = holders;
+    if (byteSize === 0) throw errors.file_empty();
+    const replacedMib = former ? chargeMib(former.byteSize) : 0;
+    checkFits(ctx.limits, sumUsage(await selectCharges(tx, accountId), deleted), byteSizeMin, replacedMib);
+    if (byteSize > byteSizeMax) throw errors.file_too_large();
+    if ((await rows.selectUnfinished(tx, accountId)).length >= UNFINISHED_UPLOADS_MAX) throw errors.too_many_uploads();
+    const { xid, ...upload } = await rows.insertUpload(tx, {
+      id: newId(),
+      accountId,
+      applicationId,
+      displayName,
+      byteSize,
+      chargedMib: Math.max(0, chargeMib(byteSize) - replacedMib),
+      fileId: former?.id ?? null,
+      metadata: given.metadata,
+      expectedChecksum: expectedChecksum ? Buffer.from(expectedChecksum) : null,
+    });
+    addCommitProof(tx, { table: 'resumable_upload', id: upload.id, xid });
+    addChange(tx, accountId, { kind: 'file', applicationId });
+    return upload;
+  });
+}
+
+/** An upload, finished or not. Throws `upload_not_found`, `upload_expired`. */
+export async function findUpload(ctx: FilesContext, accountText: string, idText: string): Promise<ResumableUpload> {
+  const [accountId, id] = [parseId(accountText), parseId(idText)];
+  const upload = accountId && id ? await rows.selectUpload(ctx.db, accountId, id) : undefined;
+  if (!upload) throw errors.upload_not_found();
+  if (upload.state === 'ended' || upload.isExpired) throw errors.upload_expired();
+  return upload;
+}
+
+/** The unfinished uploads of an account, oldest first. */
+export async function listUploads(ctx: FilesContext, accountText: string): Promise<ResumableUpload[]> {
+  const accountId = parseId(accountText);
+  return accountId ? rows.selectUnfinished(ctx.db, accountId) : [];
+}
+
+/**
+ * Ends an unfinished upload and removes what it stored; the file of a finished one stays. Returns
+ * its application. Throws `upload_not_found`, `upload_expired`.
+ */
+export async function endUpload(ctx: FilesContext, accountText: string, idText: string) {
+  const { applicationId, keys } = await runTransaction(ctx.db, async (tx) => {
+    const { accountId, applicationId, id, state } = await findUpload({ ...ctx, db: tx }, accountText, idText);
+    if (state !== 'open') return { applicationId, keys: [] };
+    addChange(tx, accountId, { kind: 'file', applicationId });
+    return { applicationId, keys: await rows.endUploads(tx, { accountId, id }) };
+  });
+  await removeObjectsSoon(ctx, keys);
+  return { applicationId };
+}
+
+/** Ends expired uploads, and forgets those of a day ago. The sweeper removes their objects. */
+export async function sweepUploads({ db }: Pick<FilesContext, 'db'>): Promise<void> {
+  await rows.endUploads(db, { expiredMax: SWEEP_MAX });
+  await rows.deleteForgotten(db, SWEEP_MAX);
+}
