@@ -31,7 +31,6 @@ const INSPECTIONS = { concurrency: 1, concurrencyPerKey: 1, size: 64, sizePerKey
 
 export interface StorageContext {
   readonly db: Kysely<FilesDatabase>;
-  /** For prepared statements. */
   readonly pool: pg.Pool;
   readonly store: ObjectStore;
   readonly avatarLimits: AvatarLimits;
@@ -41,7 +40,6 @@ export interface StorageContext {
 export interface FilesContext extends StorageContext {
   readonly findOwned: FindOwnedApplications;
   readonly detachFile: DetachFile;
-  /** Counts uploads and downloads, by application. */
   readonly usage: ReturnType<typeof createUsageCounts>;
   readonly inspections: CallQueue;
   /** Named in the rows of running uploads: repeated requests see by it that this process ended. */

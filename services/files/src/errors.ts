@@ -3,7 +3,6 @@ import { type AvatarError, AvatarErrorSchema } from '@latchkey/proto/latchkey/fi
 import { type FileError, FileErrorSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { type UploadError, UploadErrorSchema } from '@latchkey/proto/latchkey/files/v1/upload_pb';
 
-/** The errors of the files service: its `.proto` files define them. */
 export const errors = createErrors<typeof AvatarError & typeof FileError & typeof UploadError>(
   ...[AvatarErrorSchema, FileErrorSchema, UploadErrorSchema],
 );

@@ -7,7 +7,6 @@ import type { FilesContext } from './context.ts';
 import { fileRpc } from './storage/file/file.rpc.ts';
 import { uploadRpc } from './storage/resumable-upload/upload.rpc.ts';
 
-/** The calls about files and their audit log. */
 export const filesRoutes = (ctx: FilesContext): RpcRoute[] => [
   withIdempotency(rpcRoute(FileService, fileRpc(ctx)), {
     sealingKey: ctx.resultKey,

@@ -28,7 +28,6 @@ export function createAvatarLimits(config: Pick<FilesConfig, 'AVATAR_DECODES_AT_
   };
 }
 
-/** Limits concurrent uploads per account, per network and in total. */
 export function createUploadQuota({ uploadsMax, bodyMs, waitMs }: AvatarLimits) {
   const ofAccount = new ConcurrencyLimit(UPLOADS_OF_ACCOUNT_MAX);
   const ofNetwork = createShare(uploadsMax, UPLOADS_OF_ACCOUNT_MAX);

@@ -3,27 +3,14 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis/redis';
 import sharp from 'sharp';
-import { beforeAll, expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import type { ObjectStore } from '../storage/object-store/object-store.ts';
-import { noiseImage, plainImage } from '../testing/avatar/images.ts';
-import {
-  avatarHoldings,
-  reasonOf,
-  someAccount,
-  startTestAvatars,
-  type TestAvatars,
-  uploadTo,
-} from '../testing/avatar/test-avatars.ts';
+import { noiseImage } from '../testing/avatar/images.ts';
+import { avatarHoldings, reasonOf, someAccount, uploadTo, useTestAvatars } from '../testing/avatar/test-avatars.ts';
 import { createAvatars } from './avatar.queue.ts';
 import { getAvatar } from './avatar.ts';
 
-let test: TestAvatars;
-let image: Buffer;
-beforeAll(async () => {
-  test = await startTestAvatars();
-  image = await plainImage(60, 40).png().toBuffer();
-  return () => test.stop();
-});
+const test = useTestAvatars();
 
 const holds = (accountId: string, states: string[], objects: number) =>
   eventually(async () => expect(await avatarHoldings(test, accountId)).toEqual({ states, objects, notes: 0 }));
@@ -48,7 +35,7 @@ it('without Redis, an upload ends with 503 within 5 s, and leaves nothing', asyn
   const upload = await start({}, {}, 'redis://127.0.0.1:1');
   const accountId = someAccount();
   const startedAt = performance.now();
-  expect(await reasonOf(upload(accountId, image))).toBe('dependency_unavailable');
+  expect(await reasonOf(upload(accountId, test.image))).toBe('dependency_unavailable');
   expect(performance.now() - startedAt).toBeLessThan(5_000);
   await holds(accountId, ['abandoned'], 0);
 });
@@ -64,7 +51,7 @@ it.each([
   expect(await sharp(avatar.image).metadata()).toMatchObject({ format: 'webp', width: 256, height: 192 });
 });
 
-it('leaves nothing of a rejected image, retries a failure, and decodes AVATAR_DECODES_AT_ONCE concurrently', async () => {
+it('leaves nothing of a rejected test.image, retries a failure, and decodes AVATAR_DECODES_AT_ONCE concurrently', async () => {
   const before = new Set(decoderPids());
   const upload = await start({}, { AVATAR_DECODES_AT_ONCE: '1' });
   const [rejected, retried] = [someAccount(), someAccount()];
@@ -74,8 +61,8 @@ it('leaves nothing of a rejected image, retries a failure, and decodes AVATAR_DE
     test.identity.after = async () => undefined;
     throw new ConnectError('lost', Code.Unavailable);
   };
-  expect(await upload(retried, image)).toBe((await getAvatar(test.ctx, retried, undefined)).avatarId);
+  expect(await upload(retried, test.image)).toBe((await getAvatar(test.ctx, retried, undefined)).avatarId);
   await holds(retried, ['recorded'], 1);
-  await Promise.all(Array.from({ length: 4 }, () => upload(someAccount(), image)));
+  await Promise.all(Array.from({ length: 4 }, () => upload(someAccount(), test.image)));
   if (process.platform === 'linux') expect(decoderPids().filter((pid) => !before.has(pid))).toHaveLength(1);
 });

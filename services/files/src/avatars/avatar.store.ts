@@ -156,7 +156,6 @@ export async function insertRemoval(
   return rows[0] as Avatar;
 }
 
-/** Ends the avatars of accounts that are gone. Returns how many images are to be removed. */
 export async function endAvatarsOf(db: Db, accountIds: readonly string[]): Promise<number> {
   const { numAffectedRows = 0n } = await sql`
     with ended as (

@@ -2,10 +2,9 @@ import { Readable } from 'node:stream';
 import { DomainError, toConnectError } from '@latchkey/kit/errors/errors';
 import { eventually } from '@latchkey/testkit/eventually';
 import { startTcpProxy } from '@latchkey/testkit/network/tcp-proxy';
-import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { ObjectStore } from '../storage/object-store/object-store.ts';
-import { plainImage } from '../testing/avatar/images.ts';
-import { avatarHoldings, reasonOf, someAccount, startTestAvatars, type TestAvatars } from '../testing/avatar/test-avatars.ts';
+import { avatarHoldings, reasonOf, someAccount, useTestAvatars } from '../testing/avatar/test-avatars.ts';
 import { endWaiting } from './avatar.store.ts';
 import { getAvatar } from './avatar.ts';
 import { type MakeContext, makeAvatar } from './make-avatar.ts';
@@ -14,18 +13,11 @@ const MIB = 1024 * 1024;
 const ONE = { states: ['recorded'], objects: 1, notes: 0 };
 const nothing = (...states: string[]) => ({ states, objects: 0, notes: 0 });
 
-let test: TestAvatars;
-let image: Buffer;
-beforeAll(async () => {
-  test = await startTestAvatars();
-  image = await plainImage(60, 40).png().toBuffer();
-  return () => test.stop();
-});
+const test = useTestAvatars();
 
 let accountId: string;
 beforeEach(() => {
   accountId = someAccount();
-  test.identity.before = test.identity.after = async () => undefined;
 });
 
 const holdings = () => avatarHoldings(test, accountId);
@@ -39,15 +31,15 @@ const withStore = (methods: Partial<ObjectStore>) => test.connect({ changeStore:
 async function queueUpload(): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>();
   const instance = test.connect({ enqueue: async (id) => resolve(id), limits: { waitMs: 200 } });
-  const upload = instance.upload(accountId, image).catch(() => undefined);
+  const upload = instance.upload(accountId, test.image).catch(() => undefined);
   onTestFinished(async () => void (await upload));
   return promise;
 }
 
 describe('an upload', () => {
   it('replaces the avatar here and at identity, and the earlier image is removed', async () => {
-    const first = await test.upload(accountId, image);
-    const second = await test.upload(accountId, image);
+    const first = await test.upload(accountId, test.image);
+    const second = await test.upload(accountId, test.image);
     expect([await currentAvatar(), test.identity.avatarOf(accountId)]).toEqual([second, second]);
     expect(await reasonOf(getAvatar(test.ctx, accountId, first))).toBe('avatar_not_found');
     await holds({ ...ONE, states: ['replaced', 'recorded'] });
@@ -55,7 +47,7 @@ describe('an upload', () => {
 
   it('is recorded in the name of who sent it, and of the request', async () => {
     const actor = 'session 01900000-0000-7000-8000-00000000cafe 203.0.113.7';
-    await test.upload(accountId, image, { actor });
+    await test.upload(accountId, test.image, { actor });
     expect(test.identity.calls.at(-1)).toEqual([actor, 'request-1']);
   });
 
@@ -86,18 +78,18 @@ describe('an upload', () => {
     const uploads = bodies.map((body) => reasonOf(upload(someAccount(), body, sender())));
     const metadata = { policy, limit: String(limit), windowSeconds: '45', remaining: '0', retryAfterSeconds: '20' };
     const rejection = { reason, kind: 'rate_limited', code: 'rate_limit_reached', metadata };
-    await expect(upload(someAccount(), image, sender())).rejects.toMatchObject(rejection);
-    expect(await reasonOf(upload(someAccount(), image))).toBe('done');
+    await expect(upload(someAccount(), test.image, sender())).rejects.toMatchObject(rejection);
+    expect(await reasonOf(upload(someAccount(), test.image))).toBe('done');
     for (const body of bodies) body.destroy(new Error('the client has gone'));
     await Promise.all(uploads);
-    expect(await reasonOf(upload(someAccount(), image, sender()))).toBe('done');
+    expect(await reasonOf(upload(someAccount(), test.image, sender()))).toBe('done');
   });
 
   it('is rejected beyond the concurrency limit of the process', async () => {
     const { upload } = test.connect({ limits: { uploadsMax: 1 } });
     const body = stalled();
     const first = reasonOf(upload(accountId, body));
-    expect(await reasonOf(upload(someAccount(), image))).toBe('avatars_busy');
+    expect(await reasonOf(upload(someAccount(), test.image))).toBe('avatars_busy');
     body.destroy();
     await first;
   });
@@ -106,7 +98,7 @@ describe('an upload', () => {
     const priorities: number[] = [];
     const enqueue = async (_id: string, priority: number) => void priorities.push(priority);
     const { upload } = test.connect({ enqueue, limits: { waitMs: 1 } });
-    for (const account of [accountId, accountId, someAccount()]) await reasonOf(upload(account, image));
+    for (const account of [accountId, accountId, someAccount()]) await reasonOf(upload(account, test.image));
     expect(priorities).toEqual([0, 1, 0]);
   });
 
@@ -116,7 +108,7 @@ describe('an upload', () => {
       queued = id;
     };
     const { upload } = test.connect({ enqueue, limits: { waitMs: 100 } });
-    expect(await reasonOf(upload(accountId, image))).toBe('dependency_unavailable');
+    expect(await reasonOf(upload(accountId, test.image))).toBe('dependency_unavailable');
     await makeAvatar(test.ctx, queued);
     await holds(nothing('abandoned'));
     expect(test.identity.avatarOf(accountId)).toBeUndefined();
@@ -126,7 +118,7 @@ describe('an upload', () => {
 describe('several uploads of one account', () => {
   it('concurrently leave one avatar, the same here and at identity, and one image', async () => {
     const instances = [test, test.connect(), test.connect(), test.connect()];
-    await Promise.all([...instances, ...instances].map(({ upload }) => upload(accountId, image)));
+    await Promise.all([...instances, ...instances].map(({ upload }) => upload(accountId, test.image)));
     expect(await currentAvatar()).toBe(test.identity.avatarOf(accountId));
     await eventually(async () => {
       const { states, ...rest } = await holdings();
@@ -138,10 +130,10 @@ describe('several uploads of one account', () => {
     const gate = Promise.withResolvers<void>();
     const calls = test.identity.calls.length;
     test.identity.before = () => gate.promise;
-    const early = reasonOf(test.upload(accountId, image));
+    const early = reasonOf(test.upload(accountId, test.image));
     await eventually(() => expect(test.identity.calls.length).toBe(calls + 1));
     test.identity.before = async () => undefined;
-    const late = await test.upload(accountId, image);
+    const late = await test.upload(accountId, test.image);
     gate.resolve();
     expect(await early).toBe('done');
     expect([await currentAvatar(), test.identity.avatarOf(accountId)]).toEqual([late, late]);
@@ -181,25 +173,25 @@ describe('a worker', () => {
 
 describe('with a failing dependency,', () => {
   it('a full store: an upload ends with 503 and leaves nothing', async () => {
-    expect(await reasonOf(withStore({ put: fail }).upload(accountId, image))).toBe('dependency_unavailable');
+    expect(await reasonOf(withStore({ put: fail }).upload(accountId, test.image))).toBe('dependency_unavailable');
     await test.sweepAll();
     await holds(nothing());
   });
 
   it('a store that removes nothing: uploads succeed, and the sweeper removes what is left', async () => {
     const { upload } = withStore({ remove: fail });
-    await upload(accountId, image);
-    await upload(accountId, image);
+    await upload(accountId, test.image);
+    await upload(accountId, test.image);
     expect((await holdings()).objects).toBe(4);
     await test.sweepAll();
     await holds(ONE);
   });
 
   it('identity: an upload has an unknown outcome, the avatar stays, and the sweeper records the new one', async () => {
-    const id = await test.upload(accountId, image);
+    const id = await test.upload(accountId, test.image);
     test.identity.before = fail;
     const { upload } = test.connect({ limits: { waitMs: 500 } });
-    expect(await reasonOf(upload(accountId, image))).toBe('outcome_unknown');
+    expect(await reasonOf(upload(accountId, test.image))).toBe('outcome_unknown');
     expect(await currentAvatar()).toBe(id);
     test.identity.before = async () => undefined;
     await test.sweepAll();
@@ -211,7 +203,7 @@ describe('with a failing dependency,', () => {
   it('identity without the account: an upload ends with 404 and leaves nothing', async () => {
     const definition = { kind: 'not_found', message: 'Not found' } as const;
     test.identity.before = () => Promise.reject(toConnectError(new DomainError('account_not_found', definition)));
-    expect(await reasonOf(test.upload(accountId, image))).toBe('avatar_not_found');
+    expect(await reasonOf(test.upload(accountId, test.image))).toBe('avatar_not_found');
     await holds(nothing('refused'));
   });
 
@@ -220,7 +212,7 @@ describe('with a failing dependency,', () => {
     onTestFinished(() => proxy.close());
     const queued = Promise.withResolvers<void>();
     const { upload } = test.connect({ url: proxy.url, enqueue: async () => queued.resolve() });
-    const reason = reasonOf(upload(accountId, image));
+    const reason = reasonOf(upload(accountId, test.image));
     await queued.promise;
     proxy.freeze();
     const startedAt = performance.now();

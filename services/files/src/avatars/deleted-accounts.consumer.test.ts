@@ -2,21 +2,15 @@ import { timestampDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { createRouterTransport } from '@connectrpc/connect';
 import { AccountService, type ListDeletedAccountsRequest } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { eventually } from '@latchkey/testkit/eventually';
-import { beforeAll, expect, it } from 'vitest';
-import { plainImage } from '../testing/avatar/images.ts';
-import { avatarHoldings, someAccount, startTestAvatars, type TestAvatars } from '../testing/avatar/test-avatars.ts';
+import { expect, it } from 'vitest';
+import { avatarHoldings, someAccount, useTestAvatars } from '../testing/avatar/test-avatars.ts';
 import { createDeletedAccountsSweep } from './deleted-accounts.consumer.ts';
 
-let test: TestAvatars;
-beforeAll(async () => {
-  test = await startTestAvatars();
-  return () => test.stop();
-});
+const test = useTestAvatars();
 
 it('avatars of deleted accounts end with their images, on every page, and those of others stay', async () => {
-  const image = await plainImage(60, 40).png().toBuffer();
   const [first, second, other] = [someAccount(), someAccount(), someAccount()];
-  for (const accountId of [first, second, other]) await test.upload(accountId, image);
+  for (const accountId of [first, second, other]) await test.upload(accountId, test.image);
   const one = { states: ['recorded'], objects: 1, notes: 0 };
   await eventually(async () => expect(await avatarHoldings(test, first)).toEqual(one));
   const pages = [[someAccount(), first], [second]];

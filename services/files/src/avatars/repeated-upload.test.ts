@@ -2,32 +2,24 @@ import { createHash, randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { identifyCall, resumeCall } from '@latchkey/audit/idempotency';
 import { eventually } from '@latchkey/testkit/eventually';
-import { beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
-import { plainImage } from '../testing/avatar/images.ts';
-import { avatarHoldings, reasonOf, someAccount, startTestAvatars, type TestAvatars } from '../testing/avatar/test-avatars.ts';
+import { beforeEach, expect, it, onTestFinished } from 'vitest';
+import { avatarHoldings, reasonOf, someAccount, type TestAvatars, useTestAvatars } from '../testing/avatar/test-avatars.ts';
 import { holdProcessLock } from '../testing/test-files.ts';
 import { findUploadedAvatar } from './avatar.ts';
 import { makeAvatar } from './make-avatar.ts';
 
-let test: TestAvatars;
-let image: Buffer;
-beforeAll(async () => {
-  test = await startTestAvatars();
-  image = await plainImage(60, 40).png().toBuffer();
-  return () => test.stop();
-});
+const test = useTestAvatars();
 
 let accountId: string;
 let idempotency: Record<string, string>;
 beforeEach(() => {
   accountId = someAccount();
   idempotency = { 'idempotency-key': randomUUID(), 'x-latchkey-idempotency': 'cHJpbnQ POST:/avatars' };
-  test.identity.before = async () => undefined;
 });
 
 const find = (headers = idempotency) =>
   resumeCall(identifyCall(accountId, headers), test.files.ctx.resultKey, () => findUploadedAvatar(test.ctx));
-const upload = (instance: Pick<TestAvatars, 'upload'> = test, body: Buffer | Readable = image) =>
+const upload = (instance: Pick<TestAvatars, 'upload'> = test, body: Buffer | Readable = test.image) =>
   instance.upload(accountId, body, { idempotency });
 
 /** Starts an upload whose body does not come; returns its end. */
@@ -42,9 +34,9 @@ function startStalled(instance: Pick<TestAvatars, 'upload'>) {
 
 const WAIT = { timeoutMs: 15_000 };
 
-it('the result of an upload is kept with its image, for the key and for the fingerprint', async () => {
+it('the result of an upload is kept with its test.image, for the key and for the fingerprint', async () => {
   const id = await upload();
-  await test.upload(accountId, image);
+  await test.upload(accountId, test.image);
   expect(await find()).toBe(id);
   expect(await find({ ...idempotency, 'idempotency-key': randomUUID() })).toBe(undefined);
   const other = { ...idempotency, 'x-latchkey-idempotency': 'b3RoZXI POST:/avatars' };
@@ -53,7 +45,7 @@ it('the result of an upload is kept with its image, for the key and for the fing
 
 it('a body of another checksum is rejected, and nothing is kept', async () => {
   const checksum = createHash('sha256').update('another').digest();
-  expect(await reasonOf(test.upload(accountId, image, { idempotency, checksum }))).toBe('checksum_mismatch');
+  expect(await reasonOf(test.upload(accountId, test.image, { idempotency, checksum }))).toBe('checksum_mismatch');
   expect(await find()).toBe(undefined);
   expect(await reasonOf(upload())).toBe('done');
 });

@@ -36,7 +36,6 @@ export interface FileDigestTable {
   blake2b512: Buffer;
 }
 
-/** Usage of an application, changed with its files in one transaction. */
 export interface ApplicationUsageTable {
   application_id: string;
   account_id: string;
@@ -54,7 +53,6 @@ export interface UploadIntentTable {
   account_id: string;
   application_id: string;
   display_name: string;
-  /** Size and SHA-256 where the sender announced them. */
   byte_size: ColumnType<string | null, number | null, never>;
   expected_checksum: Buffer | null;
   /** Most bytes that the allowance left when it began. */
@@ -68,7 +66,6 @@ export interface UploadIntentTable {
   idempotency_id: Buffer | null;
   idempotency_fingerprint: Buffer | null;
   state: Generated<'issued' | 'receiving'>;
-  /** Lock of the process that receives it. */
   process_lock: string | null;
   deadline_at: Date;
   lease_until: Date;
@@ -99,7 +96,6 @@ export interface ResumableUploadTable {
   /** Lock of the process that claimed it, and the call with an idempotency key. */
   process_lock: string | null;
   claim_call: Buffer | null;
-  /** Of the file. */
   checksum: Buffer | null;
   /** The file that it replaces; null where the file has the id of the upload. */
   file_id: string | null;
@@ -141,7 +137,6 @@ export interface AvatarTable {
   image_id: string | null;
   byte_size: number | null;
   checksum: Buffer | null;
-  /** Reason for the client, of one that is refused. */
   refusal: string | null;
   created_at: Generated<Date>;
   /** For the audit log; null without an actor. */
@@ -153,9 +148,7 @@ export interface AvatarTable {
   idempotency_id: Generated<Buffer | null>;
   idempotency_fingerprint: Generated<Buffer | null>;
   idempotency_result: Generated<Buffer | null>;
-  /** Lock of the process that waits for it. */
   process_lock: Generated<string | null>;
-  /** Time of the sweeper's attempt, unless it is recorded. */
   due_at: Date;
 }
 

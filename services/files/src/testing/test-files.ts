@@ -11,7 +11,7 @@ import { UploadService } from '@latchkey/proto/latchkey/files/v1/upload_pb';
 import { eventually } from '@latchkey/testkit/eventually';
 import { createTestDatabase } from '@latchkey/testkit/postgres/database';
 import { createTestClock, type TestClock } from '@latchkey/testkit/values/test-clock';
-import type pg from 'pg';
+import pg from 'pg';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { readFilesConfig } from '../config.ts';
 import { type FilesContext, openContext, SCHEMA } from '../context.ts';
@@ -20,7 +20,6 @@ import { filesRoutes } from '../files.rpc.ts';
 import type { FileLimits } from '../limits.ts';
 import type { ObjectStore } from '../storage/object-store/object-store.ts';
 import { createFakeApps, type FakeApps, type OwnedRef } from './fake-apps.ts';
-import { openPool } from './open-pool.ts';
 
 export const SECRET_KEY = 'test-secret-key-of-32-characters!';
 
@@ -76,7 +75,9 @@ export async function startTestFiles(): Promise<TestFiles> {
   const objectsDir = await mkdtemp(join(tmpdir(), 'latchkey-objects-'));
   const apps = createFakeApps();
   const clock = createTestClock();
-  const db = openPool(database.url);
+  const db = new pg.Pool({ connectionString: database.url, options: '-c search_path=files', max: 4 });
+  // end() is done before the connections are closed, which dropping the database may cut off.
+  db.on('error', () => {});
   const instances: FilesInstance[] = [];
   const connect = (options: InstanceOptions = {}) => {
     const instance = createInstance({ url: options.url ?? database.url, objectsDir, apps }, { clock: clock.now, ...options });

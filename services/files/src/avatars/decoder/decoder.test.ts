@@ -6,7 +6,7 @@ import { AVATAR_PIXELS_MAX } from '@latchkey/contract/avatar';
 import { eventually } from '@latchkey/testkit/eventually';
 import sharp from 'sharp';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { heavyPng, noiseImage, plainImage } from '../../testing/avatar/images.ts';
+import { heavyPng, plainImage } from '../../testing/avatar/images.ts';
 import { createDecoderPool, Decoder, DecoderLost, type DecoderPoolOptions, type ImageSource } from './decoder.ts';
 
 const READY = '{"ready":true}\n';
@@ -77,9 +77,13 @@ describe('a decoder', () => {
     await expect(convert(await taking(800))).rejects.toThrow();
   });
 
-  it('that does not start is not blamed on the image', async () => {
-    const decoder = new Decoder({ program: join(folder, 'missing.mjs') });
-    await expect(convert(decoder)).rejects.toThrow(/^The decoder does not start: ended with code 1 .*missing/s);
+  it('that does not start, or can not read its file, blames no image', async () => {
+    const missing = new Decoder({ program: join(folder, 'missing.mjs') });
+    await expect(convert(missing)).rejects.toThrow(/^The decoder does not start: ended with code 1 .*missing/s);
+    const decoder = new Decoder();
+    onTestFinished(() => decoder.end());
+    const unreadable = decoder.convert({ path: join(folder, 'missing') }, AVATAR_PIXELS_MAX, 10_000);
+    await expect(unreadable).rejects.toThrow("can't be read");
   });
 
   it('that takes too long rejects the image and is killed', async () => {
@@ -157,13 +161,5 @@ describe.runIf(process.platform === 'linux')('a pool of decoders', () => {
     expect([pids().length, lost]).toEqual([1, []]);
     const peakKib = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pids()[0]}/status`, 'utf8'))?.[1];
     expect(Number(peakKib)).toBeLessThan(500 * 1_024);
-  });
-
-  it('reads images from files', async () => {
-    const path = join(folder, 'image');
-    await writeFile(path, await noiseImage(300, 200).png().toBuffer());
-    const { pool } = startPool();
-    expect((await sharp(await pool.convert({ path })).metadata()).width).toBe(256);
-    await expect(pool.convert({ path: join(folder, 'missing') })).rejects.toThrow("can't be read");
   });
 });

@@ -16,7 +16,6 @@ export function createFindOwned(appsTransport: Transport): FindOwnedApplications
   };
 }
 
-/** Counts uploads and downloads, by application, and reports them to apps. */
 export function createUsageCounts(appsTransport: Transport, logger: Logger) {
   const client = createClient(ApplicationService, appsTransport);
   return createBufferedCounts<'uploads' | 'downloads'>({

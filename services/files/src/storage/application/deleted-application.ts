@@ -62,6 +62,5 @@ async function deleteBatch({ db }: CleanUpContext, applicationId: string): Promi
   });
 }
 
-/** Deletes tombstones that are not needed any more. */
 export const purgeTombstones = ({ db }: Pick<FilesContext, 'db'>, signal: AbortSignal) =>
   deleteInBatches(TOMBSTONES_MAX, signal, (limit) => deleteTombstones(db, TOMBSTONE_HOURS, limit));

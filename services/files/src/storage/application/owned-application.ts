@@ -43,7 +43,6 @@ export function parseRef(ref: ApplicationRef): ApplicationRef {
   return { accountId, applicationId, requestId: ref.requestId };
 }
 
-/** Throws `application_not_found` unless the account owns the application. */
 export async function requireOwned(findOwned: FindOwnedApplications, ref: ApplicationRef): Promise<void> {
   const owned = await findOwned(ref.accountId, [ref.applicationId], ref.requestId);
   if (!owned.has(ref.applicationId)) throw errors.application_not_found();

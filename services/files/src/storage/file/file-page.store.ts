@@ -85,7 +85,6 @@ export async function selectPage(pool: pg.Pool, applicationId: string, slice: Sl
   return toPage(await pool.query<Row>({ ...SELECT_PAGE, values: [applicationId, slice.limit, slice.offset] }));
 }
 
-/** Files whose name contains a text in lower case, and their total. */
 export async function selectMatches(pool: pg.Pool, applicationId: string, folded: string, slice: Slice): Promise<FilePage> {
   const pattern = `%${folded.replace(/[\\%_]/g, '\\$&')}%`;
   return toPage(await pool.query<Row>({ ...SELECT_MATCHES, values: [applicationId, slice.limit, slice.offset, pattern] }));

@@ -1,7 +1,6 @@
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { promisify } from 'node:util';
 
-/** A detached Ed25519 signature of a file. */
 interface Signature {
   /** Id of the minisign key; undefined for a bare signature, as Sparkle has them. */
   readonly keyId: Buffer | undefined;

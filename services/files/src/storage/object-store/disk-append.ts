@@ -69,7 +69,6 @@ export async function publishFile(layout: DiskLayout, key: string, { byteSize, s
   await removeTemporary(layout, [key]);
 }
 
-/** Removes the temporary files of keys. */
 export async function removeTemporary({ temporaryDir }: DiskLayout, keys: readonly string[]): Promise<void> {
   const prefixes = keys.map(temporaryPrefix);
   for await (const { name } of listFolder(temporaryDir)) {

@@ -88,7 +88,6 @@ async function sendParts(write: Write, buffer: Buffer): Promise<number> {
   return byteSize;
 }
 
-/** Creates a multipart upload, and returns its id. */
 export async function createUpload(bucket: S3Bucket, target: Target): Promise<string> {
   const { UploadId } = await bucket.send(new CreateMultipartUploadCommand(target));
   if (!UploadId) throw new Error('the object store named no upload');

@@ -8,7 +8,6 @@ type Db = Kysely<FilesDatabase>;
 export interface ObjectRow {
   readonly type: 'file' | 'avatar';
   readonly id: string;
-  /** Id of the application, or of the account. */
   readonly ownerId: string;
   readonly displayName: string;
   readonly key: string;

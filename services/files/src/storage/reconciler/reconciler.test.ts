@@ -2,7 +2,6 @@ import { writeFileSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Readable } from 'node:stream';
-import { setImmediate } from 'node:timers/promises';
 import { newId } from '@latchkey/kit/validation/id';
 import { statementsOf } from '@latchkey/testkit/postgres/statements';
 import { beforeEach, describe, expect, it } from 'vitest';
@@ -48,27 +47,6 @@ const afterListing = (act: (object: StoredObject) => Promise<unknown>) =>
   }));
 
 describe('findings', () => {
-  it('do not exist where everything agrees', async () => {
-    expect(await check(files.ctx)).toMatchObject({ found: [], left: 0 });
-    await storeFile(files, ref, { bytes: Buffer.alloc(2 * MIB + 5) });
-    for (const owner of [ref, files.createOwned()]) await storeFile(files, owner);
-    const { found, counts } = await repair();
-    expect(found).toEqual([]);
-    const compared = { files: 3, objects: 3, applications: 2, bytesRead: 2 * MIB + 5 + 14 };
-    expect(counts).toMatchObject({ ...compared, findings: 0, repaired: 0 });
-  });
-
-  it('are files whose object is missing or damaged; without checksums, damaged by size only', async () => {
-    const [lost, cut, rotten] = [await storeFile(files, ref), await storeFile(files, ref), await storeFile(files, ref)];
-    await loseObject(files, ref, lost);
-    await damageObject(files, ref, cut, 'c');
-    await damageObject(files, ref, rotten, 'c0ntent');
-    const bySize = [`damaged object ${cut}`, `missing object ${lost}`];
-    expect((await check(files.ctx)).found).toEqual([...bySize, `damaged object ${rotten}`].toSorted());
-    const { found, counts } = await check(files.ctx, { skipChecksums: true });
-    expect([found, counts.bytesRead, await count('file')]).toEqual([bySize.toSorted(), 0, 3]);
-  });
-
   it('are objects and unfinished uploads that no file, upload or scheduled removal has', async () => {
     const upload = { id: newId(), applicationId: newId() };
     await files.db.query(
@@ -180,21 +158,6 @@ describe('while the system runs', () => {
       if (key === gone) await files.ctx.store.remove(gone);
     });
     expect(await check(ctx)).toMatchObject({ found: [`unfinished upload ${stays}`], counts: { objects: 1 } });
-  });
-
-  it('uploads and deletions under load are not findings', async () => {
-    const uploads = createUploads(files.ctx);
-    const uploadAndDelete = async () => {
-      const own = files.createOwned();
-      for (let i = 0; i < 8; i += 1) {
-        const { id } = await uploads.upload(own, Buffer.alloc(100_000));
-        if (i % 2) await files.client.deleteFile({ ...own, fileId: id });
-      }
-    };
-    const work = Promise.all(Array.from({ length: 4 }, uploadAndDelete));
-    for (let ended = false; !ended; ended = await Promise.race([work.then(() => true), setImmediate(false)])) {
-      expect((await check(files.ctx)).found).toEqual([]);
-    }
   });
 
   it('what no longer holds is not repaired', async () => {

@@ -226,7 +226,6 @@ async function publish({ store, logger }: FilesContext, key: string, whole: Appe
   }
 }
 
-/** Ends an upload that cannot succeed, and removes what it stored. */
 async function end(ctx: FilesContext, upload: rows.ClaimedUpload): Promise<void> {
   await removeObjectsSoon(ctx, await rows.endUploads(ctx.db, { claim: upload }));
 }

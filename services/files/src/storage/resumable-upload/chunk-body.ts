@@ -8,7 +8,6 @@ const SILENCE_MS_MAX = 10_000;
 
 /** The body of a chunk. Its parts end properly also where it fails: what came of it is stored. */
 export class ChunkBody {
-  /** Reason of the failure, once it has ended. */
   error: unknown;
   isEnded = false;
   readonly #chunks: AsyncIterator<Uint8Array>;
@@ -26,7 +25,6 @@ export class ChunkBody {
     this.#chunks = readChunks(source, this.#stopped.signal);
   }
 
-  /** Has it fail with an error, even while it hangs. */
   stop(error: unknown): void {
     this.#stopped.abort(error);
   }

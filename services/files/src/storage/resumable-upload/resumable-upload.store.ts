@@ -20,7 +20,6 @@ export interface ResumableUpload {
   readonly byteSize: number;
   readonly byteOffset: number;
   readonly expectedChecksum: Buffer | null;
-  /** Text of its creator. */
   readonly metadata: string;
   readonly state: 'open' | 'stored' | 'ended';
   readonly checksum: Buffer | null;

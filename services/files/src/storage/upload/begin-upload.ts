@@ -12,7 +12,6 @@ import { abandonEnded, deleteUnclaimed, insertIntent, selectLease } from './uplo
 import { selectCharges } from './usage.store.ts';
 import { allowedBytes, chargeMib, checkFits, findDeleted, sumUsage } from './usage.ts';
 
-/** A stored file. */
 export interface UploadResponse {
   readonly id: string;
   readonly byteSize: bigint;
@@ -26,7 +25,6 @@ export type UploadDescription = ApplicationRef & {
   readonly fileName: string;
   readonly byteSize: number | undefined;
   readonly expectedChecksum: Uint8Array | undefined;
-  /** True to replace the file that has the name, if there is one. */
   readonly replace: boolean;
 };
 

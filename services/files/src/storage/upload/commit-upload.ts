@@ -28,13 +28,11 @@ interface StoredUpload {
   /** True if it replaces the file that has its name by now. */
   readonly isReplacement: boolean;
   readonly actor: string | null | undefined;
-  /** The call with an idempotency key that began it. */
   readonly call?: CallIdentity | undefined;
   /** The whole, and its first bytes. */
   readonly content: { readonly byteSize: number; readonly checksum: Buffer; readonly head: Buffer };
   /** Ends the upload and locks the account's usage; false when it was abandoned. */
   end(tx: Kysely<FilesDatabase>): Promise<boolean>;
-  /** Called with the id of the file. */
   onFile?(tx: Kysely<FilesDatabase>, fileId: string): Promise<void>;
 }
 

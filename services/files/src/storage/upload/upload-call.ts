@@ -6,7 +6,6 @@ import type { FilesContext } from '../../context.ts';
 import type { PutOptions } from '../object-store/object-store.ts';
 import type { VerifiedBody } from './verified-body.ts';
 
-/** A body of an account, and who sends it. */
 export interface AccountBody {
   readonly accountId: string;
   readonly body: Readable;
@@ -21,7 +20,6 @@ export interface AccountBody {
   readonly idempotency?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** Runs one call of the data path, and logs its outcome. */
 export async function runUploadCall<T extends object>(
   { name, body, requestId, logger }: { name: 'upload' | 'chunk' | 'avatar'; body: Readable; requestId: string; logger: Logger },
   run: () => Promise<T>,
@@ -64,7 +62,6 @@ interface Lease {
   onDeadline(abort: (reason: DomainError) => void): void;
 }
 
-/** Renews the lease of an upload until it is released. */
 export function keepLease(logger: Logger, { leaseMs, deadlineMs, renew, explainLoss, onDeadline }: Lease) {
   const ended = new AbortController();
   const renewOnce = async () => {

@@ -60,7 +60,6 @@ export const abandonIntent = (db: Db, id: string, dueMs: number) => abandon(db, 
 export const abandonUploadTo = (tx: Db, accountId: string, applicationId: string) =>
   abandon(tx, sql`account_id = ${accountId} and application_id = ${applicationId}`, LATE_WRITE_MS);
 
-/** Abandons uploads whose lease has expired. */
 export const abandonExpired = (db: Db, limit: number) =>
   abandon(
     db,

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { DomainError } from '@latchkey/kit/errors/errors';
+import { beforeAll, beforeEach } from 'vitest';
 import type { AvatarLimits } from '../../avatars/avatar-limits.ts';
 import { type MakeContext, makeAvatar } from '../../avatars/make-avatar.ts';
 import { createReceiveAvatar, type ReceiveAvatar } from '../../avatars/receive-avatar.ts';
@@ -29,6 +30,8 @@ export interface AvatarInstance {
 export interface TestAvatars extends AvatarInstance {
   readonly files: TestFiles;
   readonly identity: FakeIdentity;
+  /** A PNG. */
+  readonly image: Buffer;
   connect(options?: AvatarOptions): AvatarInstance;
   /** Makes everything due that the sweeper removes or records, and sweeps. */
   sweepAll(): Promise<void>;
@@ -44,9 +47,23 @@ export function uploadTo(receive: ReceiveAvatar): AvatarInstance['upload'] {
   };
 }
 
-export async function startTestAvatars(): Promise<TestAvatars> {
+/** The service for all tests of a file. Its members are there once the tests run. */
+export function useTestAvatars(): TestAvatars {
+  const test = {} as TestAvatars;
+  beforeAll(async () => {
+    Object.assign(test, await startTestAvatars());
+    return () => test.stop();
+  });
+  beforeEach(() => {
+    test.identity.before = test.identity.after = async () => undefined;
+  });
+  return test;
+}
+
+async function startTestAvatars(): Promise<TestAvatars> {
   const files = await startTestFiles();
   const identity = createFakeIdentity();
+  const image = await plainImage(60, 40).png().toBuffer();
   const webp = await plainImage(20, 20).webp().toBuffer();
   const decoders = { convert: async () => webp, close: () => undefined };
   const connect = ({ limits, enqueue, ...options }: AvatarOptions = {}): AvatarInstance => {
@@ -61,6 +78,7 @@ export async function startTestAvatars(): Promise<TestAvatars> {
     ...instance,
     files,
     identity,
+    image,
     connect,
     async sweepAll() {
       await files.db.query('update object_deletion set due_at = now()');
