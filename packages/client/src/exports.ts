@@ -8,4 +8,5 @@ export type { AuditQuery } from './resources/audit-log.ts';
 export type { ListFilesOptions } from './resources/files.ts';
 export type { ExchangeOptions } from './resources/trusted-issuers.ts';
 export type * from './types.ts';
-export type { UploadOptions, UploadProgress } from './upload/upload.ts';
+export type { UploadProgress } from './upload/content.ts';
+export type { UploadOptions } from './upload/upload.ts';

@@ -12,7 +12,7 @@ import { createReleases } from './resources/releases.ts';
 import { createTrustedIssuers } from './resources/trusted-issuers.ts';
 import { createTwoFactor } from './resources/two-factor.ts';
 import { createUploads } from './resources/uploads.ts';
-import type { Prepare } from './upload/upload.ts';
+import type { Prepare } from './upload/content.ts';
 
 /** The common part of the clients for Node.js and for browsers. */
 export class LatchkeyBase<Source> {

@@ -1,4 +1,5 @@
 import { LatchkeyError } from '../errors.ts';
+import { sleep } from '../http/retry.ts';
 import type { Closed, Connection } from './connection.ts';
 import type { ListenOptions, LiveEvent, WebSocketClass } from './events.ts';
 import { delayMsMax, GOOD_AFTER_MS } from './reconnect.ts';
@@ -29,7 +30,7 @@ const REJECTIONS = new Map([
 /** Yields live events as `Latchkey.events` does, without a client of the REST interface. */
 export async function* listen(options: ListenOptions, clock: Clock = {}): AsyncGenerator<LiveEvent, void> {
   const { onState = () => undefined, signal } = options;
-  const { random = Math.random, wait = sleep, now = () => performance.now() } = clock;
+  const { random = Math.random, wait = waitToReconnect, now = () => performance.now() } = clock;
   const WebSocket = readWebSocketClass(options);
   let { lastEventId } = options;
   let failures = 0;
@@ -104,17 +105,9 @@ function throwIfFinal({ code, status = 0 }: Closed): void {
 }
 
 /** Waits, but no longer than until a browser is online again or the signal is aborted. */
-function sleep(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal?.aborted) return resolve();
-    const ended = new AbortController();
-    const end = () => {
-      ended.abort();
-      clearTimeout(timer);
-      resolve();
-    };
-    const timer = setTimeout(end, delayMs);
-    onOnline(end, ended.signal);
-    signal?.addEventListener('abort', end, { signal: ended.signal });
-  });
+async function waitToReconnect(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
+  const ended = new AbortController();
+  onOnline(() => ended.abort(), ended.signal);
+  await sleep(delayMs, signal ? AbortSignal.any([signal, ended.signal]) : ended.signal).catch(() => undefined);
+  ended.abort();
 }

@@ -43,10 +43,7 @@ function retryDelayMs(err: unknown, attempt: number, { idempotent }: RetryPolicy
 /** Waits, and rejects with the reason of the signal once it is aborted. */
 export function sleep(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
-    if (signal?.aborted) {
-      reject(signal.reason);
-      return;
-    }
+    signal?.throwIfAborted();
     const abort = () => {
       clearTimeout(timer);
       reject(signal?.reason);

@@ -2,8 +2,8 @@ import { LatchkeyError } from '../errors.ts';
 import type { Http } from '../http/http.ts';
 import type { CallOptions } from '../options.ts';
 import type { DownloadUrl, FilePage, FilesMetadata, StoredFile, UploadedFile } from '../types.ts';
-import type { Prepare, UploadOptions } from '../upload/upload.ts';
-import { uploadFile } from '../upload/upload.ts';
+import type { Prepare } from '../upload/content.ts';
+import { type UploadOptions, uploadFile } from '../upload/upload.ts';
 
 export interface ListFilesOptions extends CallOptions {
   /** Page number, from 1. A page has 10 files. */

@@ -1,6 +1,6 @@
 import type { Http, HttpRequest, Success } from '../http/http.ts';
 import { fromFetch, type RawResponse, toConnectionError, withTimeout } from '../http/response.ts';
-import type { CheckSize, Content, ContentOptions, Parts } from './upload.ts';
+import type { CheckSize, Content, ContentOptions } from './content.ts';
 import { type Xhr, XMLHttpRequest } from './xhr.ts';
 
 /**
@@ -16,14 +16,11 @@ export async function prepareContent(source: BrowserSource, check: CheckSize, si
   await check(blob.size, name);
   const sha256 = await hash(blob);
   signal?.throwIfAborted();
-  const send: Parts['send'] = (http, request, options, from, to) => sendBlob(http, request, blob.slice(from, to), options);
   return {
     name,
+    byteSize: blob.size,
     sha256,
-    repeatable: true,
-    send: async (http, request, options) => ({ success: await sendBlob(http, request, blob, options) }),
-    ...(sha256 && { parts: { byteSize: blob.size, sha256, send } }),
-    close: async () => undefined,
+    send: (http, request, options, from, to) => sendBlob(http, request, blob.slice(from, to), options),
   };
 }
 

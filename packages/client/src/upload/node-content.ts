@@ -2,9 +2,8 @@ import { createHash } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Http, HttpRequest } from '../http/http.ts';
+import type { CheckSize, Content } from './content.ts';
 import { sendBytes } from './node-send.ts';
-import type { CheckSize, Content, ContentOptions, Parts, Sent } from './upload.ts';
 
 /** A path, a `file:` URL, bytes, a `Blob`, or a stream. */
 export type NodeSource = string | URL | Uint8Array | Blob | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>;
@@ -18,34 +17,27 @@ export async function prepareContent(source: NodeSource, check: CheckSize, signa
     const chunks = async function* (from: number, to: number) {
       yield source.subarray(from, to);
     };
-    await check(source.byteLength, undefined);
-    return prepareRepeatable({ byteSize: source.byteLength, chunks }, signal);
+    return prepareRepeatable({ byteSize: source.byteLength, chunks }, check, signal);
   }
   if (source instanceof Blob) {
-    const { name: given } = source as { readonly name?: unknown };
-    const name = typeof given === 'string' ? given : undefined;
-    await check(source.size, name);
-    const bytes = {
-      byteSize: source.size,
-      chunks: (from: number, to: number) =>
-        (to - from === source.size ? source : source.slice(from, to)).stream() as AsyncIterable<Uint8Array>,
-    };
-    return prepareRepeatable(bytes, signal, { name });
+    const { name } = source as { readonly name?: unknown };
+    const chunks = (from: number, to: number) => source.slice(from, to).stream() as AsyncIterable<Uint8Array>;
+    return prepareRepeatable({ ...(typeof name === 'string' && { name }), byteSize: source.size, chunks }, check, signal);
   }
   return streamContent(source as AsyncIterable<Uint8Array>);
 }
 
 async function prepareFile(path: string | URL, check: CheckSize, signal: AbortSignal | undefined): Promise<Content> {
   const handle = await open(path);
+  const close = () => handle.close();
   try {
     const stats = await handle.stat();
     if (!stats.isFile()) throw new TypeError(`${path} is not a file`);
     const name = basename(path instanceof URL ? fileURLToPath(path) : path);
-    await check(stats.size, name);
-    const bytes = { byteSize: stats.size, chunks: (from: number, to: number) => readFileChunks(handle, from, to) };
-    return await prepareRepeatable(bytes, signal, { name, close: () => handle.close() });
+    const chunks = (from: number, to: number) => readFileChunks(handle, from, to);
+    return { ...(await prepareRepeatable({ name, byteSize: stats.size, chunks }, check, signal)), close };
   } catch (err) {
-    await handle.close();
+    await close();
     throw err;
   }
 }
@@ -62,44 +54,36 @@ async function* readFileChunks(handle: FileHandle, from: number, to: number): As
   }
 }
 
-interface Facts {
-  readonly name?: string | undefined;
-  readonly close?: () => Promise<void>;
-}
-
 /** Bytes that can be read from anywhere, and again. */
 interface RandomAccess {
+  readonly name?: string;
   readonly byteSize: number;
   chunks(from: number, to: number): AsyncIterable<Uint8Array>;
 }
 
-async function prepareRepeatable(bytes: RandomAccess, signal: AbortSignal | undefined, facts: Facts = {}): Promise<Content> {
-  const { byteSize } = bytes;
+async function prepareRepeatable(bytes: RandomAccess, check: CheckSize, signal: AbortSignal | undefined): Promise<Content> {
+  const { name, byteSize } = bytes;
+  await check(byteSize, name);
   const hash = createHash('sha256');
   for await (const chunk of bytes.chunks(0, byteSize)) {
     signal?.throwIfAborted();
     hash.update(chunk);
   }
-  const sha256 = hash.digest();
-  const send: Parts['send'] = (http, request, options, from, to) =>
-    sendBytes(http, request, { byteSize: to - from, chunks: () => bytes.chunks(from, to) }, options);
   return {
-    name: facts.name,
-    sha256,
-    repeatable: true,
-    send: async (http, request, options) => ({ success: await send(http, request, options, 0, byteSize) }),
-    parts: { byteSize, sha256, send },
-    close: facts.close ?? (async () => undefined),
+    name,
+    byteSize,
+    sha256: hash.digest(),
+    send: (http, request, options, from = 0, to = byteSize) =>
+      sendBytes(http, request, { byteSize: to - from, chunks: () => bytes.chunks(from, to) }, options),
   };
 }
 
 /** A stream is hashed while it is sent. */
 function streamContent(stream: AsyncIterable<Uint8Array>): Content {
   return {
-    name: undefined,
+    byteSize: undefined,
     sha256: undefined,
-    repeatable: false,
-    async send(http: Http, request: HttpRequest, options: ContentOptions): Promise<Sent> {
+    async send(http, request, options) {
       const hash = createHash('sha256');
       const chunks = async function* () {
         for await (const chunk of stream) {
@@ -108,8 +92,8 @@ function streamContent(stream: AsyncIterable<Uint8Array>): Content {
         }
       };
       const success = await sendBytes(http, request, { byteSize: undefined, chunks }, options);
-      return { success, sha256: hash.digest() };
+      this.sha256 = hash.digest();
+      return success;
     },
-    close: async () => undefined,
   };
 }

@@ -3,61 +3,61 @@ import { type ClientRequest, type IncomingMessage, request as requestHttp } from
 import { request as requestHttps } from 'node:https';
 import type { Http, HttpRequest, Success } from '../http/http.ts';
 import { fromFetch, type RawResponse, toConnectionError, withTimeout } from '../http/response.ts';
-import type { ByteSource, ContentOptions, UploadProgress } from './upload.ts';
+import type { ContentOptions } from './content.ts';
 
 /** A server or proxy that does not know `Expect` is not waited for any longer. */
 const CONTINUE_WAIT_MS = 1_000;
 /** No envelope is longer. */
 const RESPONSE_BYTES_MAX = 1024 * 1024;
 
+/** Bytes whose chunks are used before the next one is asked for, as they may share a buffer. */
+interface ByteSource {
+  readonly byteSize: number | undefined;
+  chunks(): AsyncIterable<Uint8Array>;
+}
+
+type Chunks = AsyncGenerator<Uint8Array, void>;
+
 /** Sends bytes with the HTTP client of Node.js, or with the `fetch` that the client was given. */
-export async function sendBytes(http: Http, request: HttpRequest, bytes: ByteSource, options: ContentOptions): Promise<Success> {
+export async function sendBytes(
+  http: Http,
+  request: HttpRequest,
+  { byteSize, chunks }: ByteSource,
+  options: ContentOptions,
+): Promise<Success> {
   const signal = withTimeout(options.signal, options.timeoutMs);
-  const body = new Body(bytes, options.onProgress);
+  let failure: { readonly error: unknown } | undefined;
+  /** A chunk is sent once the next one is requested. */
+  async function* withProgress(): Chunks {
+    let sentBytes = 0;
+    try {
+      for await (const chunk of chunks()) {
+        yield chunk;
+        sentBytes += chunk.byteLength;
+        options.onProgress({ sentBytes, totalBytes: byteSize });
+      }
+    } catch (error) {
+      // `fetch` would report it as its own.
+      failure = { error };
+      throw error;
+    }
+  }
   try {
     if (http.options.fetch) {
-      const init = { body: toStream(body), duplex: 'half' as const, signal };
+      const init = { body: toStream(withProgress()), duplex: 'half' as const, signal };
       return http.read(await fromFetch(await http.fetch(request, init)));
     }
-    return http.read(await sendRequest({ ...request, headers: http.authorize(request) }, body, signal));
+    const length = byteSize === undefined ? {} : { 'content-length': String(byteSize) };
+    const headers = { ...http.authorize(request), ...length };
+    return http.read(await sendRequest({ ...request, headers }, withProgress(), signal));
   } catch (err) {
-    if (body.failure && !signal.aborted) throw body.failure.error;
+    if (failure && !signal.aborted) throw failure.error;
     throw toConnectionError(signal.aborted ? signal.reason : err, http.options.baseUrl, options.signal);
   }
 }
 
-/** Bytes that report their progress: a chunk is sent once the next one is requested. */
-class Body implements ByteSource {
-  readonly byteSize: number | undefined;
-  /** The error of the source or of `onProgress`, which `fetch` would report as its own. */
-  failure: { readonly error: unknown } | undefined;
-  readonly #source: ByteSource;
-  readonly #onProgress: (progress: UploadProgress) => void;
-
-  constructor(source: ByteSource, onProgress: (progress: UploadProgress) => void) {
-    this.byteSize = source.byteSize;
-    this.#source = source;
-    this.#onProgress = onProgress;
-  }
-
-  async *chunks(): AsyncGenerator<Uint8Array, void> {
-    let sentBytes = 0;
-    try {
-      for await (const chunk of this.#source.chunks()) {
-        yield chunk;
-        sentBytes += chunk.byteLength;
-        this.#onProgress({ sentBytes, totalBytes: this.byteSize });
-      }
-    } catch (error) {
-      this.failure = { error };
-      throw error;
-    }
-  }
-}
-
 /** A stream that reads a chunk when it is needed. It may outlive its buffer, so it is copied. */
-function toStream(body: Body): ReadableStream<Uint8Array> {
-  const iterator = body.chunks();
+function toStream(iterator: Chunks): ReadableStream<Uint8Array> {
   const pull = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
     const { done, value } = await iterator.next();
     if (done) return controller.close();
@@ -67,11 +67,10 @@ function toStream(body: Body): ReadableStream<Uint8Array> {
   return new ReadableStream({ pull, cancel }, { highWaterMark: 0 });
 }
 
-async function sendRequest({ url, method, headers }: HttpRequest, body: Body, signal: AbortSignal): Promise<RawResponse> {
-  const length = body.byteSize === undefined ? {} : { 'content-length': body.byteSize };
+async function sendRequest({ url, method, headers }: HttpRequest, body: Chunks, signal: AbortSignal): Promise<RawResponse> {
   const send = url.startsWith('https:') ? requestHttps : requestHttp;
   // The service then rejects an upload before its bytes are sent.
-  const outgoing = send(url, { method, headers: { ...headers, ...length, expect: '100-continue' }, signal });
+  const outgoing = send(url, { method, headers: { ...headers, expect: '100-continue' }, signal });
   const responded = once(outgoing, 'response') as Promise<[IncomingMessage]>;
   try {
     outgoing.flushHeaders();
@@ -105,12 +104,12 @@ function waitForContinue(outgoing: ClientRequest, responded: Promise<unknown>): 
 }
 
 /** Writes chunk after chunk until there is a response, or the connection broke. */
-async function writeBody(outgoing: ClientRequest, body: Body, responded: Promise<unknown>): Promise<void> {
+async function writeBody(outgoing: ClientRequest, body: Chunks, responded: Promise<unknown>): Promise<void> {
   const ended = responded.then(
     () => true,
     () => true,
   );
-  for await (const chunk of body.chunks()) {
+  for await (const chunk of body) {
     // The chunk must be out before the next one overwrites its buffer.
     const written = new Promise<boolean>((resolve) => outgoing.write(chunk, (err) => resolve(err instanceof Error)));
     if (await Promise.race([written, ended])) return;

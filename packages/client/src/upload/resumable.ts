@@ -2,7 +2,7 @@ import { ConnectionError, LatchkeyError } from '../errors.ts';
 import { createIdempotencyKey, type Http } from '../http/http.ts';
 import { backoffMs, sleep } from '../http/retry.ts';
 import type { Upload, UploadedFile } from '../types.ts';
-import { type ContentOptions, type Parts, toHex } from './parts.ts';
+import type { Content, ContentOptions } from './content.ts';
 
 /** Size of a chunk: the service records as many bytes at a time. */
 export const CHUNK_BYTES = 10 * 1024 * 1024;
@@ -19,17 +19,18 @@ interface Description extends ContentOptions {
   readonly applicationId: string;
   readonly fileName: string;
   readonly replace: boolean;
+  readonly byteSize: number;
+  /** SHA-256 in hex. */
+  readonly sha256: string;
 }
 
 /**
  * Uploads bytes in chunks, from where an earlier upload of the same file ended. Undefined if a file
  * or another upload has the name: an upload in one request finds out whether it is this file.
  */
-export async function uploadInChunks(http: Http, parts: Parts, description: Description): Promise<UploadedFile | undefined> {
-  const { byteSize } = parts;
-  const checksum = toHex(parts.sha256);
-  const { signal, onProgress } = description;
-  let upload = await findOrCreate(http, { ...description, byteSize, sha256: checksum });
+export async function uploadInChunks(http: Http, content: Content, description: Description): Promise<UploadedFile | undefined> {
+  const { byteSize, sha256: checksum, signal, onProgress } = description;
+  let upload = await findOrCreate(http, description);
   if (!upload) return undefined;
   const { id } = upload;
   const readUpload = () => http.call('GET /api/v1/panel/uploads/{id}', { path: { id } }, { signal });
@@ -43,7 +44,7 @@ export async function uploadInChunks(http: Http, parts: Parts, description: Desc
       const request = http.toRequest('PATCH /api/v1/panel/uploads/{id}', { path: { id } });
       request.headers['content-type'] = 'application/offset+octet-stream';
       request.headers['upload-offset'] = String(from);
-      await http.repeat(request, { signal }, () => parts.send(http, request, { ...description, onProgress: onPart }, from, to));
+      await http.repeat(request, { signal }, () => content.send(http, request, { ...description, onProgress: onPart }, from, to));
       upload = { ...upload, byteOffset: to, isFinished: to === byteSize };
       attempt = 0;
     } catch (err) {
@@ -75,17 +76,8 @@ function retryDelayMs(err: unknown, attempt: number): number | undefined {
   return isPassing ? retryAfterSeconds * 1_000 + backoffMs(attempt) : undefined;
 }
 
-async function findOrCreate(
-  http: Http,
-  {
-    applicationId,
-    fileName,
-    replace,
-    byteSize,
-    sha256,
-    signal,
-  }: Description & { readonly byteSize: number; readonly sha256: string },
-): Promise<Upload | undefined> {
+async function findOrCreate(http: Http, description: Description): Promise<Upload | undefined> {
+  const { applicationId, fileName, replace, byteSize, sha256, signal } = description;
   const unfinished = await http.call('GET /api/v1/panel/uploads', {}, { signal });
   const named = unfinished.find((one) => one.applicationId === applicationId && one.fileName === fileName);
   if (named && (named.byteSize !== byteSize || named.sha256 !== sha256)) {

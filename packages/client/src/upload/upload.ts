@@ -1,11 +1,9 @@
 import { LatchkeyError } from '../errors.ts';
-import { createIdempotencyKey, type Http, type HttpRequest, type Success } from '../http/http.ts';
+import { createIdempotencyKey, type Http, type HttpRequest } from '../http/http.ts';
 import { type CallOptions, checkTimeout } from '../options.ts';
 import type { UploadedFile } from '../types.ts';
-import { type ContentOptions, type Parts, toHex, type UploadProgress } from './parts.ts';
+import { type Prepare, toHex, type UploadProgress } from './content.ts';
 import { CHUNK_BYTES, uploadInChunks } from './resumable.ts';
-
-export type { ContentOptions, Parts, UploadProgress };
 
 export interface UploadOptions extends CallOptions {
   /** Name of the file; that of the source if it has one. */
@@ -29,38 +27,6 @@ export interface UploadOptions extends CallOptions {
    */
   readonly timeoutMs?: number | undefined;
 }
-
-export interface Sent {
-  readonly success: Success;
-  /** SHA-256 of what was sent, if it is known only then. */
-  readonly sha256?: Uint8Array | undefined;
-}
-
-/** Bytes whose chunks are used before the next one is asked for, as they may share a buffer. */
-export interface ByteSource {
-  readonly byteSize: number | undefined;
-  chunks(): AsyncIterable<Uint8Array>;
-}
-
-/** The bytes of an upload. */
-export interface Content {
-  readonly name: string | undefined;
-  /** SHA-256 of the bytes; undefined if they have to be sent to know it. */
-  readonly sha256: Uint8Array | undefined;
-  /** True if they can be sent again. */
-  readonly repeatable: boolean;
-  /** Sends them. Every time that it waits is bounded by `timeoutMs`. */
-  send(http: Http, request: HttpRequest, options: ContentOptions): Promise<Sent>;
-  /** The source of a resumable upload; undefined if this content can't be uploaded in parts. */
-  readonly parts?: Parts | undefined;
-  close(): Promise<void>;
-}
-
-/** Rejects sources of a size that the service rejects, before they are hashed and sent. */
-export type CheckSize = (byteSize: number, name: string | undefined) => Promise<void>;
-
-/** Opens a source, and hashes it if it can be read twice. */
-export type Prepare<Source> = (source: Source, check: CheckSize, signal: AbortSignal | undefined) => Promise<Content>;
 
 /** Longer than the default limit of the service, UPLOAD_DEADLINE_SECONDS. */
 const TIMEOUT_MS = 300_000;
@@ -88,33 +54,24 @@ export async function uploadFile<Source>(
     signal,
   );
   try {
+    const { byteSize, sha256 } = content;
     const fileName = options.name ?? content.name;
     if (fileName === undefined) throw new TypeError('The source has no name: pass the option name');
-    const continues = options.resume ?? http.options.retries > 0;
-    const isResumable = options.resume !== false && (content.parts?.byteSize ?? 0) > CHUNK_BYTES;
-    const stored =
-      content.parts && isResumable
-        ? await uploadInChunks(http, content.parts, {
-            applicationId,
-            fileName,
-            replace,
-            continues,
-            signal,
-            timeoutMs,
-            onProgress,
-          })
-        : undefined;
-    if (stored) return stored;
+    const sending = { signal, timeoutMs, onProgress };
+    if (options.resume !== false && sha256 && byteSize !== undefined && byteSize > CHUNK_BYTES) {
+      const continues = options.resume ?? http.options.retries > 0;
+      const description = { ...sending, continues, applicationId, fileName, replace, byteSize, sha256: toHex(sha256) };
+      const stored = await uploadInChunks(http, content, description);
+      if (stored) return stored;
+    }
     const request = http.toRequest(TARGET, { query: { applicationId, fileName, ...(replace && { replace }) } });
     request.headers['content-type'] = BYTES;
-    if (content.sha256) addDigest(request, content.sha256, options.idempotencyKey);
-    const { repeatable } = content;
-    const sent = await http.repeat(request, { signal, idempotent: content.sha256 !== undefined, repeatable }, () =>
-      content.send(http, request, { signal, timeoutMs, onProgress }),
-    );
-    return checkStored(sent, content.sha256 ?? sent.sha256);
+    if (sha256) addDigest(request, sha256, options.idempotencyKey);
+    const repetition = { signal, idempotent: sha256 !== undefined, repeatable: byteSize !== undefined };
+    const success = await http.repeat(request, repetition, () => content.send(http, request, sending));
+    return checkStored(success.envelope.data as UploadedFile, content.sha256);
   } finally {
-    await content.close();
+    await content.close?.();
   }
 }
 
@@ -144,8 +101,7 @@ async function checkSize(http: Http, byteSize: number, name: string, signal: Abo
 /** Rounded up: a file above the limit never shows the limit. */
 const toMiB = (bytes: number) => (Math.ceil((bytes * 10) / MIB) / 10).toFixed(1);
 
-function checkStored({ success }: Sent, sha256: Uint8Array | undefined): UploadedFile {
-  const stored = success.envelope.data as UploadedFile;
+function checkStored(stored: UploadedFile, sha256: Uint8Array | undefined): UploadedFile {
   if (sha256 === undefined || toHex(sha256) === stored.checksum) return stored;
   const message = `The service stored other bytes than were sent, as file ${stored.id}: delete it, and upload again.`;
   throw new LatchkeyError(message, { code: 'checksum_mismatch' });

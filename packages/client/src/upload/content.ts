@@ -1,0 +1,36 @@
+import type { Http, HttpRequest, Success } from '../http/http.ts';
+
+export interface UploadProgress {
+  readonly sentBytes: number;
+  /** Undefined for a stream. */
+  readonly totalBytes: number | undefined;
+}
+
+export interface ContentOptions {
+  readonly signal: AbortSignal | undefined;
+  readonly timeoutMs: number;
+  readonly onProgress: (progress: UploadProgress) => void;
+}
+
+/** The bytes of an upload. */
+export interface Content {
+  readonly name?: string | undefined;
+  /** Undefined for a stream, which can be sent only once. */
+  readonly byteSize: number | undefined;
+  /** SHA-256 of the bytes, if known: of a stream once it is sent. */
+  sha256: Uint8Array | undefined;
+  /**
+   * Sends the bytes, of a part those from `from` to before `to`. Every time that it waits is bounded
+   * by `timeoutMs`.
+   */
+  send(http: Http, request: HttpRequest, options: ContentOptions, from?: number, to?: number): Promise<Success>;
+  close?(): Promise<void>;
+}
+
+/** Rejects sources of a size that the service rejects, before they are hashed and sent. */
+export type CheckSize = (byteSize: number, name: string | undefined) => Promise<void>;
+
+/** Opens a source, and hashes it if it can be read twice. */
+export type Prepare<Source> = (source: Source, check: CheckSize, signal: AbortSignal | undefined) => Promise<Content>;
+
+export const toHex = (bytes: Uint8Array) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
