@@ -4,12 +4,18 @@ import { canonicalIp } from '@latchkey/kit/http/client-ip';
 import { onBehalfOf } from '@latchkey/kit/log/request-context';
 import type { FastifyInstance } from 'fastify';
 import type { Principal } from './authentication/credential.ts';
+import type { Count } from './rate-limit/rate-limiter.ts';
+import type { LimitState } from './rate-limit/rate-limits.ts';
 
 export interface RequestContext {
   readonly requestId: string;
   readonly clientIp: string;
   /** Undefined before authentication, and on public routes. */
-  principal: Pick<Principal, 'kind' | 'credentialId'> | undefined;
+  principal: Principal | undefined;
+  /** The tightest limit, once the request is admitted. */
+  limitState?: LimitState;
+  /** A count to take back if the request fails, until its window ends at a `performance.now()`. */
+  refundable?: { readonly count: Count; readonly endsAt: number };
   /** SHA-256 of the body of a request with an idempotency key, in base64url. */
   bodyHash?: string;
   /** Metadata of calls for a request with an idempotency key. */
@@ -35,7 +41,7 @@ export function provideRequestContext(app: FastifyInstance): void {
 }
 
 /** The actor of a request, as services write it to the audit log. */
-export function formatRequestActor({ principal, clientIp: address }: Omit<RequestContext, 'requestId'>): string {
+export function formatRequestActor({ principal, clientIp: address }: Pick<RequestContext, 'principal' | 'clientIp'>): string {
   const kind = principal === undefined ? 'anonymous' : principal.kind === 'key' ? 'api_key' : 'session';
   return formatActor({ kind, credentialId: principal?.credentialId, address }) as string;
 }

@@ -3,13 +3,12 @@ import { PRINCIPAL_AGE_MS_MAX } from '@latchkey/contract/principal';
 import { PrincipalKind, type Principal as PrincipalMessage } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { LRUCache } from 'lru-cache';
 import type { Clients } from '../clients.ts';
+import type { Epoch } from '../rate-limit/rate-limiter.ts';
 import { credentialDigest, type GivenCredential, type Principal } from './credential.ts';
 
-interface CachedPrincipal {
+/** With the epoch before identity read the credential. */
+interface CachedPrincipal extends Epoch {
   readonly principal: Principal;
-  /** Redis key of the credential's epoch, and its value before identity read the credential. */
-  readonly epochKey: string;
-  readonly epoch: string;
   readonly clientIp: string;
 }
 

@@ -9,6 +9,12 @@ export interface Count {
   readonly subject: string;
 }
 
+/** Redis key of the epoch of a cached principal, and the value that it must have. */
+export interface Epoch {
+  readonly epochKey: string;
+  readonly epoch: string;
+}
+
 /** Pause after an error of Redis, in milliseconds: a hanging Redis must not slow every request. */
 const PAUSE_MS = 1_000;
 
@@ -39,17 +45,17 @@ return {hit(KEYS[1], ARGV[1])}`;
  * milliseconds left of the first, then of the last, or -1 if rejected or of another epoch. The
  * first key in place of the epoch expects none.
  */
-const HIT_AND_RECALL_SCRIPT = `${HIT_FUNCTION}
+const HIT_BOTH_SCRIPT = `${HIT_FUNCTION}
 local results = {}
 for request = 0, #KEYS / 3 - 1 do
   local key, arg, result = request * 3, request * 4, request * 4
   local count, left = hit(KEYS[key + 1], ARGV[arg + 1])
-  local recalled, recalledLeft = -1, -1
+  local other, otherLeft = -1, -1
   local epoch = KEYS[key + 2]
   if count <= tonumber(ARGV[arg + 2]) and (epoch == KEYS[key + 1] or redis.call('GET', epoch) == ARGV[arg + 3]) then
-    recalled, recalledLeft = hit(KEYS[key + 3], ARGV[arg + 4])
+    other, otherLeft = hit(KEYS[key + 3], ARGV[arg + 4])
   end
-  results[result + 1], results[result + 2], results[result + 3], results[result + 4] = count, left, recalled, recalledLeft
+  results[result + 1], results[result + 2], results[result + 3], results[result + 4] = count, left, other, otherLeft
 end
 return results`;
 const RESULTS_OF_REQUEST = 4;
@@ -64,7 +70,7 @@ const BATCH_MAX = 64;
 
 interface ScriptedRedis extends Redis {
   latchkeyHit(key: string, windowMs: number): Promise<[number, number]>;
-  latchkeyHitAndRecall(keys: number, ...args: Array<string | number>): Promise<number[]>;
+  latchkeyHitBoth(keys: number, ...args: Array<string | number>): Promise<number[]>;
   latchkeyRefund(key: string): Promise<number>;
 }
 
@@ -95,7 +101,7 @@ export class RateLimiter {
   /** @param batchWaitMs longest wait of a request for as many others as lately shared a command */
   constructor(redis: Redis, logger: Logger, batchWaitMs = 0) {
     redis.defineCommand('latchkeyHit', { lua: HIT_SCRIPT, numberOfKeys: 1 });
-    redis.defineCommand('latchkeyHitAndRecall', { lua: HIT_AND_RECALL_SCRIPT });
+    redis.defineCommand('latchkeyHitBoth', { lua: HIT_BOTH_SCRIPT });
     redis.defineCommand('latchkeyRefund', { lua: REFUND_SCRIPT, numberOfKeys: 1 });
     this.#redis = redis as ScriptedRedis;
     this.#logger = logger;
@@ -103,37 +109,25 @@ export class RateLimiter {
   }
 
   /**
-   * Counts a request and, if that is allowed, confirms and counts the cached principal.
-   *
-   * @returns the second state is undefined if the principal must be authenticated again
-   */
-  async hitAndRecall(
-    first: Count,
-    epochKey: string,
-    epoch: string,
-    principal: Count,
-  ): Promise<readonly [LimitState, LimitState?]> {
-    if (this.#redis.isCluster) return this.#hitAndRecallByKey(first, epochKey, epoch, principal);
-    const results = await this.#hitTwo(first, epochKey, epoch, principal);
-    return results ?? [this.#local.hit(first)];
-  }
-
-  /**
    * Counts a request for two limits in one round trip.
    *
-   * @returns the second state is undefined if the first limit rejects the request
+   * @param epoch of the cached principal that the second limit is for
+   * @returns the second state is undefined if the first limit rejects the request, or if the epoch is
+   *   not known to be current
    */
-  async hitBoth(first: Count, second: Count): Promise<readonly [LimitState, LimitState?]> {
-    const results = this.#redis.isCluster ? undefined : await this.#hitTwo(first, keyOf(first), '', second);
+  async hitBoth(first: Count, second: Count, epoch?: Epoch): Promise<readonly [LimitState, LimitState?]> {
+    const results = this.#redis.isCluster ? undefined : await this.#hitInBatch(first, second, epoch);
     if (results) return results;
+    // In a cluster the keys are on different nodes, so that no script has all of them.
+    const current = epoch && this.#ask((redis) => redis.get(epoch.epochKey));
     const state = await this.hit(first);
-    return state.allowed ? [state, await this.hit(second)] : [state];
+    return state.allowed && (await current) === epoch?.epoch ? [state, await this.hit(second)] : [state];
   }
 
-  async #hitTwo(first: Count, epochKey: string, epoch: string, second: Count): Promise<[LimitState, LimitState?] | undefined> {
+  async #hitInBatch(first: Count, second: Count, epoch?: Epoch): Promise<[LimitState, LimitState?] | undefined> {
     const batch = this.#openBatch();
-    batch.keys.push(keyOf(first), epochKey, keyOf(second));
-    batch.args.push(first.limit.windowMs, first.limit.max, epoch, second.limit.windowMs);
+    batch.keys.push(keyOf(first), epoch?.epochKey ?? keyOf(first), keyOf(second));
+    batch.args.push(first.limit.windowMs, first.limit.max, epoch?.epoch ?? '', second.limit.windowMs);
     const start = batch.size * RESULTS_OF_REQUEST;
     batch.size += 1;
     if (batch.size === BATCH_MAX) this.#send(batch);
@@ -143,12 +137,6 @@ export class RateLimiter {
     const [count = 0, resetMs = 0, counted = -1, countedResetMs = 0] = results.slice(start, start + RESULTS_OF_REQUEST);
     const state = toLimitState(first.limit, count, resetMs);
     return counted < 0 ? [state] : [state, toLimitState(second.limit, counted, countedResetMs)];
-  }
-
-  /** In a cluster the keys are on different nodes, so that no script has all of them. */
-  async #hitAndRecallByKey(...[first, epochKey, epoch, principal]: Parameters<RateLimiter['hitAndRecall']>) {
-    const [state, current] = await Promise.all([this.hit(first), this.#ask((redis) => redis.get(epochKey))]);
-    return state.allowed && current === epoch ? ([state, await this.hit(principal)] as const) : ([state] as const);
   }
 
   async hit(count: Count): Promise<LimitState> {
@@ -179,7 +167,7 @@ export class RateLimiter {
     clearTimeout(batch.timer);
     this.#usualSize = Math.max(batch.size, this.#usualSize - 1);
     const { keys, args, results } = batch;
-    results.resolve(this.#ask((redis) => redis.latchkeyHitAndRecall(keys.length, ...keys, ...args)));
+    results.resolve(this.#ask((redis) => redis.latchkeyHitBoth(keys.length, ...keys, ...args)));
   }
 
   /** Undefined if Redis cannot be asked. */

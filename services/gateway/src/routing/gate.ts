@@ -11,12 +11,6 @@ import { type LimitState, limitReached, type RateLimits, setLimitHeaders, tighte
 import { currentRequest, type RequestContext } from '../request-context.ts';
 import type { Route, RouteLimit } from './route.ts';
 
-export interface AdmittedRequest {
-  readonly principal: Principal | undefined;
-  readonly clientIp: string;
-  readonly limitState: LimitState;
-}
-
 export interface GateOptions {
   readonly authenticator: Authenticator;
   readonly limiter: RateLimiter;
@@ -26,14 +20,14 @@ export interface GateOptions {
   readonly requests: BufferedCounts<'requests'>;
 }
 
+interface Identified {
+  readonly principal: Principal | undefined;
+  readonly limitState: LimitState;
+}
+
 /** Makes the checks 2 to 7 of `registerRoute`, before the body of a request is read. */
 export class Gate {
   readonly #options: GateOptions;
-  /**
-   * Counts to take back if the request fails; `endsAt` is when their window ends, a
-   * `performance.now()`.
-   */
-  readonly #refundable = new WeakMap<FastifyRequest, { readonly count: Count; readonly endsAt: number }>();
 
   constructor(options: GateOptions) {
     this.#options = options;
@@ -47,11 +41,14 @@ export class Gate {
     if (!state.allowed) throw limitReached(state);
   }
 
-  async admit(request: FastifyRequest, reply: FastifyReply, route: Route): Promise<AdmittedRequest> {
+  /** Sets the principal and the limit of the current request. */
+  async admit(request: FastifyRequest, reply: FastifyReply, route: Route): Promise<void> {
     const context = currentRequest() as RequestContext;
     const { clientIp } = context;
-    if (isPublicRead(route))
-      return { principal: undefined, clientIp, limitState: await this.#countRead(request, reply, route.limit) };
+    if (isPublicRead(route)) {
+      context.limitState = await this.#countRead(request, reply, route.limit, clientIp);
+      return;
+    }
     const { principal, limitState: global } = await this.#identify(request, route, clientIp);
     if (!global.allowed) throw limitReached(global);
     context.principal = principal;
@@ -60,30 +57,28 @@ export class Gate {
     route.checkHead?.(request.raw);
     if (principal?.kind !== 'key' && isStateChanging(request.method))
       checkWebOrigin(request.raw, this.#options.publicOrigin, request.protocol);
-    const limitState = route.limit ? tighter(await this.#countRoute(request, route.limit, clientIp, principal), global) : global;
-    setLimitHeaders(reply, limitState);
+    context.limitState = route.limit ? tighter(await this.#countRoute(request, route.limit, context), global) : global;
+    setLimitHeaders(reply, context.limitState);
     if (principal) authorize(request, route, principal);
-    return { principal, clientIp, limitState };
   }
 
   /**
    * Takes a failed request out of a limit that counts successes alone, unless its window is over.
    */
-  async refund(request: FastifyRequest): Promise<void> {
-    const refundable = this.#refundable.get(request);
-    this.#refundable.delete(request);
+  async refund(): Promise<void> {
+    const { refundable } = currentRequest() ?? {};
     if (refundable && performance.now() < refundable.endsAt) await this.#options.limiter.refund(refundable.count);
   }
 
-  async #identify(request: FastifyRequest, route: Route, clientIp: string): Promise<Omit<AdmittedRequest, 'clientIp'>> {
+  async #identify(request: FastifyRequest, route: Route, clientIp: string): Promise<Identified> {
     const { limiter, limits, authenticator } = this.#options;
     const credential = route.access === 'public' ? undefined : readCredential(request.raw);
     const given = credential && 'text' in credential ? credential : undefined;
     const recalled = given && authenticator.recall(given, clientIp);
     if (recalled) {
-      const { epochKey, epoch, principal } = recalled;
+      const { principal } = recalled;
       const count = { limit: limits.principal, subject: principal.credentialId };
-      const [first, counted] = await limiter.hitAndRecall(this.#ipCount(clientIp), epochKey, epoch, count);
+      const [first, counted] = await limiter.hitBoth(this.#ipCount(clientIp), count, recalled);
       if (!first.allowed) return { principal: undefined, limitState: first };
       if (counted) return { principal, limitState: tighter(first, counted) };
       return this.#authenticate(given, request, clientIp, first);
@@ -105,19 +100,22 @@ export class Gate {
   async #countRoute(
     request: FastifyRequest,
     { limit, per, successesOnly }: RouteLimit,
-    clientIp: string,
-    principal: Principal | undefined,
+    context: RequestContext,
   ): Promise<LimitState> {
-    const count = { limit, subject: subjectOf(request, per, clientIp, principal) };
+    const count = { limit, subject: subjectOf(request, per, context.clientIp, context.principal) };
     const state = await this.#options.limiter.hit(count);
-    if (successesOnly) this.#refundable.set(request, { count, endsAt: performance.now() + state.resetMs });
+    if (successesOnly) context.refundable = { count, endsAt: performance.now() + state.resetMs };
     if (!state.allowed) throw limitReached(state);
     return state;
   }
 
   /** Counts a request for the limits of its network and its route. Throws `rate_limit_reached`. */
-  async #countRead(request: FastifyRequest, reply: FastifyReply, { limit, per }: RouteLimit): Promise<LimitState> {
-    const { clientIp } = currentRequest() as RequestContext;
+  async #countRead(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    { limit, per }: RouteLimit,
+    clientIp: string,
+  ): Promise<LimitState> {
     const count = { limit, subject: subjectOf(request, per, clientIp) };
     const [global, counted] = await this.#options.limiter.hitBoth(this.#ipCount(clientIp), count);
     if (!global.allowed || !counted) throw limitReached(global);

@@ -7,9 +7,10 @@ import { errors } from '../errors.ts';
 import { addIdempotency } from '../http/idempotency.ts';
 import { parseForms } from '../http/oauth.ts';
 import { leaveBodyUnread, withoutIdleTimeout } from '../http/request-body.ts';
-import { currentRequest } from '../request-context.ts';
+import type { LimitState } from '../rate-limit/rate-limits.ts';
+import { currentRequest, type RequestContext } from '../request-context.ts';
 import { resolveApplication } from './application.ts';
-import type { AdmittedRequest, Gate } from './gate.ts';
+import type { Gate } from './gate.ts';
 import { createPresenter, type Present } from './present.ts';
 import { AlternativeSuccess, type Route } from './route.ts';
 
@@ -19,6 +20,9 @@ declare module 'fastify' {
     readonly isOAuth?: boolean;
   }
 }
+
+/** The context of a request that {@link Gate} has admitted. Only public routes have no principal. */
+type AdmittedContext = RequestContext & { readonly principal: Principal; readonly limitState: LimitState };
 
 /**
  * Registers a route. A request passes these checks in this order, each with its own error:
@@ -51,7 +55,6 @@ export function registerRoute(app: FastifyInstance, gate: Gate, clients: Clients
 }
 
 function addRoute(app: FastifyInstance, gate: Gate, clients: Clients, route: Route): void {
-  const admitted = new WeakMap<FastifyRequest, AdmittedRequest>();
   const { method, url, body, isBodyOptional, query, params, headers, bytesBody, isOAuth = false } = route;
   const present = route.data && createPresenter(route.data);
   app.route({
@@ -66,7 +69,7 @@ function addRoute(app: FastifyInstance, gate: Gate, clients: Clients, route: Rou
     config: { takesBytes: bytesBody !== undefined, isOAuth },
     onRequest: async (request, reply) => {
       if (route.headersAlways) reply.headers(route.headersAlways);
-      admitted.set(request, await gate.admit(request, reply, route));
+      await gate.admit(request, reply, route);
     },
     ...(isBodyOptional && {
       preValidation: async (request: FastifyRequest) => {
@@ -75,25 +78,25 @@ function addRoute(app: FastifyInstance, gate: Gate, clients: Clients, route: Rou
     }),
     handler: async (request, reply) => {
       if (!body && !bytesBody) checkNoBody(request);
-      const facts = admitted.get(request) as AdmittedRequest;
+      const context = currentRequest() as AdmittedContext;
       addIdempotency(request, route);
       const handle = async () => {
-        const principal = facts.principal as Principal;
+        const { principal, clientIp, limitState } = context;
         const idText = route.application && (request[route.application] as { readonly applicationId: string }).applicationId;
         const application = idText === undefined ? undefined : await resolveApplication(clients, principal, idText);
         const { body, query, params, headers, raw } = request;
-        return route.handle({ ...facts, principal, application, body, query, params, headers, raw, reply });
+        return route.handle({ principal, clientIp, limitState, application, body, query, params, headers, raw, reply });
       };
       const result = await (bytesBody ? withoutIdleTimeout(request.raw, handle) : handle());
-      if (currentRequest()?.isReplayed) reply.header(REPLAYED_HEADER, 'true');
+      if (context.isReplayed) reply.header(REPLAYED_HEADER, 'true');
       if (isOAuth) return result;
       if (route.bytesResponse || (route.redirects && reply.sent)) return reply;
       if (route.successStatus) reply.code(route.successStatus);
       return route.successStatus === 204 ? reply.send() : toEnvelope(route, present, result);
     },
     ...(route.limit?.successesOnly && {
-      onSend: async (request: FastifyRequest, reply: { statusCode: number }) => {
-        if (reply.statusCode >= 400) await gate.refund(request);
+      onSend: async (_request: FastifyRequest, reply: { statusCode: number }) => {
+        if (reply.statusCode >= 400) await gate.refund();
       },
     }),
   });
