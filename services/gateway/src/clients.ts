@@ -20,7 +20,7 @@ import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_facto
 import { currentRequest, formatRequestActor, type RequestContext } from './request-context.ts';
 
 /** Each client's gRPC service, and the service that serves it. The likeliest errors come first. */
-const CLIENTS = {
+export const CLIENTS = {
   applications: [ApplicationService, 'apps'],
   avatars: [AvatarService, 'files'],
   files: [FileService, 'files'],

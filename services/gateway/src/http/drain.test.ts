@@ -5,21 +5,16 @@ import { lingerOnClose } from '@latchkey/kit/http/drain';
 import { eventually } from '@latchkey/testkit/eventually';
 import { openRawClient } from '@latchkey/testkit/network/raw-client';
 import { fastify } from 'fastify';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { readGatewayConfig } from '../config.ts';
 import { stopMsMax } from '../server.ts';
-import { startTestGateway, type TestGateway } from '../testing/test-gateway.ts';
+import { startTestGateway } from '../testing/test-gateway.ts';
 import { startUploadGateway } from '../testing/upload-gateway.ts';
 
 const REQUEST = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n';
 
-let gateway: TestGateway;
-beforeEach(async () => {
-  gateway = await startTestGateway();
-});
-
-async function open(): Promise<Socket> {
-  const socket = connect(gateway.port, '127.0.0.1');
+async function open(port: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1');
   socket.setEncoding('latin1').on('error', () => undefined);
   await once(socket, 'connect');
   return socket;
@@ -31,30 +26,16 @@ async function ask(socket: Socket): Promise<string> {
   return text;
 }
 
-describe('a gateway that stops', () => {
-  it('responds to requests on open connections, and then closes them', async () => {
-    const [used, fresh] = [await open(), await open()];
-    await ask(used);
-    const stopped = gateway.service.stop();
-    for (const socket of [used, fresh]) {
-      const closed = once(socket, 'close');
-      expect(await ask(socket)).toMatch(/^HTTP\/1\.1 200 OK\r\n.*connection: close\r\n/is);
-      await closed;
-    }
-    await stopped;
-  });
-});
-
 describe('a gateway that stops with DRAIN_SECONDS', () => {
   it('still accepts connections, is not ready, and closes each after a response', async () => {
-    gateway = await startTestGateway({ env: { DRAIN_SECONDS: '2' } });
-    const kept = await open();
+    const gateway = await startTestGateway({ env: { DRAIN_SECONDS: '2' } });
+    const kept = await open(gateway.port);
     await ask(kept);
     const startedAt = performance.now();
     const stopped = gateway.service.stop();
     let answered = 0;
     while (performance.now() - startedAt < 700) {
-      const socket = answered === 0 ? kept : await open();
+      const socket = answered === 0 ? kept : await open(gateway.port);
       expect(await ask(socket)).toMatch(/^HTTP\/1\.1 200 OK\r\n.*connection: close\r\n/is);
       answered += 1;
     }

@@ -38,18 +38,6 @@ const statusLines = (received: string) => received.match(/HTTP\/1\.1 \d{3}/g)?.m
 const BODY = '{"email":"ada@example.com","password":"a long passphrase"}';
 const SIGN_IN = `POST /api/v1/auth/sign-in HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`;
 
-it.each([
-  ['headers that are too long', `GET / HTTP/1.1\r\nHost: x\r\nX-A: ${'a'.repeat(20_000)}\r\n\r\n`, 431],
-  ['an unknown expectation', 'GET /healthz HTTP/1.1\r\nHost: x\r\nExpect: x\r\n\r\n', 417],
-  ['CONNECT', 'CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n', 405],
-])('responds with the envelope instead of Node to %s', async (_what, bytes, status) => {
-  const received = await exchange(bytes);
-  expect(statusLines(received)).toEqual([status]);
-  expect(received).toMatch(/^x-request-id: [0-9a-f-]{36}\r$/im);
-  expect(received).toContain('{"success":false,"code":"bad_request"');
-  if (status === 405) expect(received).toMatch(/^allow: \S/im);
-});
-
 describe('the response to a broken request', () => {
   it('follows that to the request before it', async () => {
     const before = signIns;

@@ -1,6 +1,4 @@
-import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { gzipSync } from 'node:zlib';
 import { eventually } from '@latchkey/testkit/eventually';
 import { openRawClient } from '@latchkey/testkit/network/raw-client';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -56,15 +54,6 @@ describe('an error response', () => {
       expect(await send(method, '/api/v1/panel/get-presigned-upload-url')).toEqual([404, 'not_found', null]);
     for (const method of ['PUT', 'DELETE', 'QUERY'])
       expect(await send(method, '/api/v1/panel/upload-file')).toEqual([405, 'bad_request', 'POST']);
-  });
-
-  it.each(['gzip', 'br', 'identity, gzip'])('is 415 for a JSON body with the encoding %s', async (encoding) => {
-    for (const body of [new Uint8Array(gzipSync('{}')), '{}']) {
-      const headers = { 'content-type': 'application/json', 'content-encoding': encoding };
-      const response = await fetch(`${gateway.baseUrl}/api/v1/auth/sign-in`, { method: 'POST', headers, body });
-      expect(response.status).toBe(415);
-      expect(await response.json()).toMatchObject({ code: 'VALIDATION_ERROR', details: [{ path: 'header.content-encoding' }] });
-    }
   });
 });
 
@@ -128,22 +117,14 @@ describe('connections', () => {
   }
   const openOnes = (sockets: readonly Socket[]) => sockets.filter(({ closed }) => !closed);
 
-  it('are closed beyond the limit of all', async () => {
-    const { port, baseUrl } = await start({ connectionsMax: 20 });
-    const sockets = Array.from({ length: 30 }, () => open(port));
+  it('are closed beyond the limit of one address, unless it is a trusted proxy, and beyond that of all', async () => {
+    const env = { CONNECTIONS_PER_IP: '3', TRUSTED_PROXIES: '127.0.0.3' };
+    const { port, baseUrl } = await start({ connectionsMax: 20, env });
+    const sockets = Array.from({ length: 8 }, () => open(port));
+    await eventually(() => expect(openOnes(sockets)).toHaveLength(3));
+    sockets.push(...Array.from({ length: 30 }, () => open(port, '127.0.0.3')));
     await eventually(() => expect(openOnes(sockets)).toHaveLength(20));
     for (const socket of sockets) socket.destroy();
     await eventually(async () => (await fetch(`${baseUrl}/healthz`)).status === 200);
-  });
-
-  it('of one address are limited, and not those of others, except of a trusted proxy', async () => {
-    const { port } = await start({ env: { CONNECTIONS_PER_IP: '3', TRUSTED_PROXIES: '127.0.0.3' } });
-    const silent = Array.from({ length: 8 }, () => open(port));
-    await eventually(() => expect(openOnes(silent)).toHaveLength(3));
-    const others = ['127.0.0.2', ...Array<string>(8).fill('127.0.0.3')].map((address) => open(port, address));
-    for (const socket of others) {
-      socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
-      expect(String(await once(socket, 'data'))).toMatch(/^HTTP\/1\.1 200/);
-    }
   });
 });

@@ -3,7 +3,6 @@ import { useTestGateway } from '../testing/test-gateway.ts';
 
 interface Operation {
   readonly requestBody: unknown;
-  readonly parameters: ReadonlyArray<{ readonly in: string; readonly name: string; readonly required?: boolean }>;
   readonly responses: Record<string, { headers?: object; content: { 'application/json': { schema: object; examples: object } } }>;
 }
 
@@ -60,22 +59,6 @@ describe('the OpenAPI document', () => {
   ])('has the codes of %s, the likeliest first', (name, expected) => {
     const codes = codesOf(operationOf(name));
     for (const [status, those] of Object.entries(expected)) expect(codes[status], status).toEqual(those);
-  });
-
-  it('has bytes as bodies, the parameters of an upload, and an empty 304', () => {
-    const { requestBody, parameters } = operationOf(`post ${UPLOAD}`);
-    const bytes = { schema: { type: 'string', format: 'binary' } };
-    expect(requestBody).toMatchObject({ content: { 'application/octet-stream': bytes } });
-    expect(parameters.map(({ in: where, name, required = false }) => `${where} ${name} ${required}`)).toEqual([
-      'query applicationId true',
-      'query fileName true',
-      'query replace false',
-      'header content-digest false',
-      'header idempotency-key false',
-    ]);
-    const { responses } = operationOf('get /api/v1/panel/avatar');
-    expect(responses['200']).toMatchObject({ content: { 'image/webp': bytes } });
-    expect(responses['304']).not.toHaveProperty('content');
   });
 
   it('has the headers of responses, and the lengths of inputs', () => {

@@ -48,24 +48,7 @@ async function send(name: string, { query = '', body }: { query?: string; body?:
 
 const WRONG_NAMES = [
   ...['', '.', 'a.', '.a', 'a  b', 'a. b', 'a/b', 'ä', 'abcdefghijklmnopq', '\u{1f511}', 'a\u00a0b', '\u200b'],
-  ...[
-    '\0',
-    '..',
-    'a..b',
-    'a .b',
-    'a .',
-    'a\u200b.\u200b.b',
-    'a\\b',
-    '../a',
-    'a:b',
-    'a%b',
-    'a+b',
-    'a\'b"',
-    'ａ',
-    'а',
-    'e\u0301te\u0301',
-  ],
-  ...['abcdefgh.abcdefgh', 'a'.repeat(5_000)],
+  ...['\0', '..', 'a .b', 'a\u200b.\u200b.b', '../a', 'ａ', 'e\u0301te\u0301', 'abcdefgh.abcdefgh', 'a'.repeat(5_000)],
 ];
 
 describe('check-file-name', () => {
@@ -194,17 +177,10 @@ describe('get-files-table', () => {
     ['a number as text', { searchString: 1, categories: ['Name'] }],
     ['another category', { searchString: 'x', categories: ['Name', 'User'] }],
     ['a property given twice', '{"searchString":"x","searchString":"y","categories":["Name"]}'],
-    ['half a surrogate pair', '{"searchString":"\\ud800","categories":["Name"]}'],
-    ['a comma too many', '{"searchString":"x","categories":["Name"],}'],
-    ['two objects', '{"searchString":"x","categories":["Name"]}{}'],
     ['a list', [{ searchString: 'x', categories: ['Name'] }]],
-    ['a property twice, once escaped', String.raw`{"searchString":"x","search\u0053tring":"y","categories":["Name"]}`],
-    ['a prototype', '{"searchString":"x","categories":["Name"],"__proto__":{"a":1}}'],
-    ['a prototype alone', '{"__proto__":{"searchString":"x","categories":["Name"]}}'],
     ['a category outside of a list', { searchString: 'x', categories: 'Name' }],
     ['a category of another type', { searchString: 'x', categories: [['Name']] }],
     ['a category in lower case', { searchString: '', categories: ['name'] }],
-    ['deep nesting', `{"searchString":"x","categories":${'['.repeat(400)}${']'.repeat(400)}}`],
     ['1,025 characters', { searchString: ASTRAL.repeat(FITS + 1), categories: ['Name'] }],
   ])('rejects searchParams of %s', async (_, params) => {
     expect(await search(params)).toMatchObject(INVALID);
@@ -226,7 +202,7 @@ describe('file-action', () => {
   });
 
   it.each([
-    ...WRONG_NAMES.map((fileName) => ({ action: 'change_file_name', fileId, fileName })),
+    { action: 'change_file_name', fileId, fileName: 'a..b' },
     {},
     { action: 'delete_file' },
     { fileId },

@@ -1,36 +1,23 @@
 import { randomUUID } from 'node:crypto';
+import type { DescService } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
-import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
-import { ReleaseService } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { AuditService } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
-import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
-import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
-import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
-import { ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
-import { AuthenticationService, PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
-import { CredentialService } from '@latchkey/proto/latchkey/identity/v1/credential_pb';
-import { TrustedIssuerService } from '@latchkey/proto/latchkey/identity/v1/trusted_issuer_pb';
+import { PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { testRedis } from '@latchkey/testkit/redis/redis';
 import { afterAll, beforeAll } from 'vitest';
+import { CLIENTS } from '../clients.ts';
 import { readGatewayConfig } from '../config.ts';
 import type { FilesDataPath } from '../files-data-path.ts';
 import { createGatewayService, type GatewayService } from '../service.ts';
 
 /** Fakes at the RPC boundary. A call of a method that a test does not give fails. */
-export interface TestGatewayOptions {
-  readonly authentication?: Partial<ServiceImpl<typeof AuthenticationService>>;
-  readonly accounts?: Partial<ServiceImpl<typeof AccountService>>;
-  readonly credentials?: Partial<ServiceImpl<typeof CredentialService>>;
-  readonly applications?: Partial<ServiceImpl<typeof ApplicationService>>;
-  readonly releases?: Partial<ServiceImpl<typeof ReleaseService>>;
-  readonly files?: Partial<ServiceImpl<typeof FileService>>;
-  readonly avatars?: Partial<ServiceImpl<typeof AvatarService>>;
-  readonly apiKeys?: Partial<ServiceImpl<typeof ApiKeyService>>;
-  readonly trustedIssuers?: Partial<ServiceImpl<typeof TrustedIssuerService>>;
+type Fakes = { readonly [N in keyof typeof CLIENTS]?: Partial<ServiceImpl<(typeof CLIENTS)[N][0]>> };
+
+export interface TestGatewayOptions extends Fakes {
   readonly auditLogs?: Readonly<Record<'identity' | 'apps' | 'files', ServiceImpl<typeof AuditService>>>;
   readonly filesData?: Partial<FilesDataPath>;
   readonly redisUrl?: string;
@@ -54,7 +41,7 @@ const NO_LIMITS = {
   UPLOAD_ATTEMPTS_PER_MINUTE: '1000000',
 };
 
-async function unexpected(): Promise<never> {
+export async function unexpected(): Promise<never> {
   throw new Error('The test gave nothing to call');
 }
 
@@ -66,31 +53,20 @@ export function toKey(scopes: readonly string[], facts: object = {}) {
 
 /** Starts a gateway before fake services. The caller stops it. */
 export async function startTestGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
-  const { redisUrl = (await testRedis()).url, env, authentication, accounts, applications, files, avatars, apiKeys } = options;
-  const logger = options.logger ?? createLogger('gateway', 'silent');
-  const transport = (name: 'identity' | 'apps' | 'files', ...routes: ReturnType<typeof rpcRoute>[]) =>
-    createDirectTransport([...routes, ...(options.auditLogs ? [rpcRoute(AuditService, options.auditLogs[name])] : [])], logger);
+  const { redisUrl = (await testRedis()).url, env, auditLogs, logger = createLogger('gateway', 'silent') } = options;
+  const transport = (name: 'identity' | 'apps' | 'files') => {
+    const entries = Object.entries(CLIENTS).filter(([, [, by]]) => by === name);
+    const routes = entries.map(([client, [service]]) =>
+      rpcRoute<DescService>(service, (options[client as keyof Fakes] ?? {}) as never),
+    );
+    return createDirectTransport([...routes, ...(auditLogs ? [rpcRoute(AuditService, auditLogs[name])] : [])], logger);
+  };
   const service = createGatewayService(
     readGatewayConfig({ HOST: '127.0.0.1', PORT: '0', REDIS_URL: redisUrl, ...NO_LIMITS, ...env }),
     {
-      identity: transport(
-        'identity',
-        rpcRoute(AuthenticationService, (authentication ?? {}) as ServiceImpl<typeof AuthenticationService>),
-        rpcRoute(AccountService, (accounts ?? {}) as ServiceImpl<typeof AccountService>),
-        rpcRoute(CredentialService, (options.credentials ?? {}) as ServiceImpl<typeof CredentialService>),
-        rpcRoute(ApiKeyService, (apiKeys ?? {}) as ServiceImpl<typeof ApiKeyService>),
-        rpcRoute(TrustedIssuerService, (options.trustedIssuers ?? {}) as ServiceImpl<typeof TrustedIssuerService>),
-      ),
-      apps: transport(
-        'apps',
-        rpcRoute(ApplicationService, (applications ?? {}) as ServiceImpl<typeof ApplicationService>),
-        rpcRoute(ReleaseService, (options.releases ?? {}) as ServiceImpl<typeof ReleaseService>),
-      ),
-      files: transport(
-        'files',
-        rpcRoute(FileService, (files ?? {}) as ServiceImpl<typeof FileService>),
-        rpcRoute(AvatarService, (avatars ?? {}) as ServiceImpl<typeof AvatarService>),
-      ),
+      identity: transport('identity'),
+      apps: transport('apps'),
+      files: transport('files'),
       filesData: {
         upload: unexpected,
         appendUpload: unexpected,

@@ -14,7 +14,7 @@ import {
 import { openRawClient } from '@latchkey/testkit/network/raw-client';
 import { createRemoteFilesDataPath } from '../files-data-path.remote.ts';
 import type { FilesDataPath } from '../files-data-path.ts';
-import { startTestGateway, toKey } from './test-gateway.ts';
+import { startTestGateway, toKey, unexpected } from './test-gateway.ts';
 
 export const APPLICATION_ID = '01900000-0000-7000-8000-00000000000a';
 export const FILE_ID = '01900000-0000-7000-8000-00000000000f';
@@ -67,7 +67,7 @@ function fakeUpload(fake: FakeFiles): FilesDataPath['upload'] {
   };
 }
 
-async function startDataPath(kind: DataPathKind, dataPath: FilesDataPath) {
+async function startDataPath(kind: DataPathKind, dataPath: Pick<FilesDataPath, 'upload' | 'download'>) {
   if (kind === 'direct') return { dataPath, stop: async () => undefined };
   const uploads = bodyRoute({
     path: '/uploads',
@@ -105,12 +105,11 @@ async function startDataPath(kind: DataPathKind, dataPath: FilesDataPath) {
   };
 }
 
-async function unexpected(): Promise<never> {
-  throw new Error('The test gave nothing to call');
-}
-
 /** Starts a gateway before a fake files service. The caller stops it. */
-export async function startUploadGateway(kind: DataPathKind, options: { download?: FilesDataPath['download'] } = {}) {
+export async function startUploadGateway(
+  kind: DataPathKind,
+  options: Pick<FilesDataPath, 'download'> = { download: unexpected },
+) {
   const fake: FakeFiles = {
     begun: [],
     whole: [],
@@ -122,13 +121,7 @@ export async function startUploadGateway(kind: DataPathKind, options: { download
     beforeReading: async () => undefined,
   };
   const logged: Array<Record<string, unknown>> = [];
-  const { download = unexpected } = options;
-  const { dataPath, stop: stopDataPath } = await startDataPath(kind, {
-    upload: fakeUpload(fake),
-    appendUpload: unexpected,
-    uploadAvatar: unexpected,
-    download,
-  });
+  const { dataPath, stop: stopDataPath } = await startDataPath(kind, { upload: fakeUpload(fake), ...options });
   const gateway = await startTestGateway({
     logger: createLogger('gateway', 'info', { write: (line) => void logged.push(JSON.parse(line)) }),
     filesData: dataPath,
