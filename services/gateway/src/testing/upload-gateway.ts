@@ -129,6 +129,7 @@ export async function startUploadGateway(
       authenticate: async ({ credential: { value } }) =>
         toKey(value === 'reader' ? ['files:read'] : ['files:upload'], { allApplications: value !== 'restricted' }),
     },
+    apiKeys: { recordApiKeyRequests: async () => ({}) },
     applications: { findOwnedApplications: async ({ applicationIds }) => ({ applicationIds: [...applicationIds] }) },
     files: {
       beginUpload: async (request) => {
