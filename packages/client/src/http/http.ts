@@ -148,22 +148,14 @@ export class Http {
   }
 
   /** Sends a request once. `read` throws a LatchkeyError for a response that is not a success. */
-  async attempt(request: HttpRequest, init: RequestInit, signal: AbortSignal | undefined): Promise<Success>;
-  async attempt<T>(
+  async attempt<T = Success>(
     request: HttpRequest,
     init: RequestInit,
     signal: AbortSignal | undefined,
-    read: (response: RawResponse) => T,
-  ): Promise<T>;
-  async attempt(
-    request: HttpRequest,
-    init: RequestInit,
-    signal: AbortSignal | undefined,
-    read: (response: RawResponse) => unknown = (response) => this.read(response),
-  ): Promise<unknown> {
+    read = async (response: Response) => this.read(await fromFetch(response)) as T,
+  ): Promise<T> {
     try {
-      const response = await this.fetch(request, { ...init, signal: withTimeout(signal, this.options.timeoutMs) });
-      return read(await fromFetch(response));
+      return await read(await this.fetch(request, { ...init, signal: withTimeout(signal, this.options.timeoutMs) }));
     } catch (err) {
       throw toConnectionError(err, this.options.baseUrl, signal);
     }

@@ -39,7 +39,8 @@ export function readEnvelope(response: RawResponse): Envelope {
 }
 
 /** @throws LatchkeyError for every response without a key (RFC 6749, 5) */
-export function readToken(response: RawResponse): ExchangedKey {
+export async function readToken(answer: Response): Promise<ExchangedKey> {
+  const response = await fromFetch(answer);
   const { access_token: key, expires_in: expiresInSeconds, scope, error, error_description: text } = parse(response.text) ?? {};
   if (response.status === 200 && typeof key === 'string' && typeof expiresInSeconds === 'number')
     return { key, expiresInSeconds, scopes: String(scope ?? '').split(' ') as ExchangedKey['scopes'] };

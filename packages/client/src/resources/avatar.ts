@@ -1,5 +1,5 @@
 import type { Http } from '../http/http.ts';
-import { fromFetch, readEnvelope, toConnectionError, withTimeout } from '../http/response.ts';
+import { fromFetch, readEnvelope } from '../http/response.ts';
 import type { CallOptions } from '../options.ts';
 import { addDigest, BYTES } from '../upload/upload.ts';
 
@@ -28,20 +28,16 @@ export const createAvatar = (http: Http) => ({
    * @param options `v` of `avatarUrl`, to get no other avatar than that
    */
   get({ v, signal }: CallOptions & { readonly v?: string } = {}): Promise<Blob> {
-    const { baseUrl, timeoutMs } = http.options;
     const request = http.toRequest('GET /api/v1/panel/avatar', { query: { v } });
-    return http.repeat(request, { signal, idempotent: true }, async () => {
-      try {
-        const response = await http.fetch(request, { signal: withTimeout(signal, timeoutMs) });
-        if (!response.ok) readEnvelope(await fromFetch(response));
-        return await response.blob();
-      } catch (err) {
-        throw toConnectionError(err, baseUrl, signal);
-      }
-    });
+    return http.repeat(request, { signal, idempotent: true }, () => http.attempt(request, {}, signal, readImage));
   },
 
   /** Removes the avatar, if there is one. */
   remove: (options?: CallOptions): Promise<void> =>
     http.call('DELETE /api/v1/panel/avatar', {}, { ...options, idempotent: true }),
 });
+
+async function readImage(response: Response): Promise<Blob> {
+  if (!response.ok) readEnvelope(await fromFetch(response));
+  return response.blob();
+}

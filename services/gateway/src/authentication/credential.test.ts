@@ -13,12 +13,12 @@ it.each([`Bearer ${KEY}`, `bearer ${KEY}`, `BEARER    ${KEY}`])('reads a key fro
   expect(readCredential(request({ authorization: value }))).toEqual(credential);
 });
 
-it.each([`Bearer\t${KEY}`, `BearerX ${KEY}`, 'Bearer \xff\xfe', 'Bearer \u0000', `Bearer ${'a'.repeat(257)}`])(
-  'reads a malformed key from %j, also with a session',
-  (authorization) => {
-    expect(readCredential(request({ authorization, cookie: 'session=abc' }))).toEqual({ kind: 'malformed_key' });
-  },
-);
+it.each([
+  ...['', 'Bearer ', KEY, `Basic ${KEY}`, `Bearer\t${KEY}`, `Bearer ${KEY} x`, `Bearer ${KEY}, Bearer ${KEY}`],
+  ...[`BearerX ${KEY}`, 'Bearer \xff\xfe', 'Bearer \u0000', `Bearer ${'a'.repeat(257)}`],
+])('reads a malformed key from %j, also with a session', (authorization) => {
+  expect(readCredential(request({ authorization, cookie: 'session=abc' }))).toEqual({ kind: 'malformed_key' });
+});
 
 it.each([`session=${TOKEN}`, `a=b;session=${TOKEN}; c=d`, ` session = ${TOKEN} `, `session=${TOKEN}; session=other`])(
   'reads a session from the cookie %j',

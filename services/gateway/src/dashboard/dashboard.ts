@@ -1,11 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fastifyStatic from '@fastify/static';
+import { REALTIME_PATH } from '@latchkey/contract/cloud-event';
 import type { Logger } from '@latchkey/kit/log/logger';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { readSessionClient } from '../authentication/credential.ts';
 import type { GatewayConfig } from '../config.ts';
-import { realtimeUrlFor } from './realtime-url.ts';
 
 /** Output of `packages/dashboard/scripts/build.mjs`. */
 const BUILT_DIR = join(import.meta.dirname, '../../../../packages/dashboard/dist/');
@@ -90,6 +90,24 @@ function firstReadsOf(url: string): readonly string[] {
   const session = 'api/v1/auth/session';
   const isList = /^[^?]*\/(applications)?$/.test(url);
   return isList ? [session, 'api/v1/panel/list-applications?page=1&amp;sort=name'] : [session];
+}
+
+/** Name or address, with a port or without. */
+const HOST = /^[A-Za-z0-9._[\]:-]+$/;
+const DEFAULT_PORTS: Readonly<Record<string, string>> = { http: '80', https: '443' };
+
+/**
+ * URL of live events for a browser that called us: `PUBLIC_REALTIME_URL`, else the host that
+ * it called. There they have another port, unless a proxy serves both on a default port.
+ * Undefined for a request without a valid host.
+ */
+function realtimeUrlFor({ protocol, host }: FastifyRequest, config: GatewayConfig): URL | undefined {
+  if (config.PUBLIC_REALTIME_URL !== undefined) return new URL(config.PUBLIC_REALTIME_URL);
+  const page = HOST.test(host) ? URL.parse(`${protocol}://${host}`) : null;
+  if (!page) return undefined;
+  const isDirect = page.port !== '' || DEFAULT_PORTS[protocol] === String(config.PORT);
+  const port = isDirect ? `:${config.REALTIME_PORT}` : '';
+  return new URL(`${protocol === 'https' ? 'wss' : 'ws'}://${page.hostname}${port}${REALTIME_PATH}`);
 }
 
 function contentSecurityPolicy(realtime: URL | undefined): string {

@@ -9,13 +9,12 @@ import { auditLogRoutes } from './audit-log.ts';
 import { authRoutes } from './auth.ts';
 import { avatarRoutes } from './avatar.ts';
 import { changeRoutes } from './changes.ts';
-import { emailRoutes } from './email.ts';
+import { credentialRoutes } from './credentials.ts';
 import { eventRoutes } from './events.ts';
 import { fileRoutes } from './files.ts';
 import { licenseLevelRoutes } from './license-levels.ts';
 import { oidcRoutes } from './oidc.ts';
 import { oidcLinkRoutes } from './oidc-links.ts';
-import { passwordRoutes } from './password.ts';
 import { releaseSettingRoutes } from './release-settings.ts';
 import { releaseRoutes } from './releases.ts';
 import { runtimeKeyRoutes } from './runtime-keys.ts';
@@ -42,8 +41,7 @@ const ROUTES: ReadonlyArray<readonly [Tag, (context: RouteContext) => Array<Omit
   ['API keys', tokenRoutes],
   ['Accounts', authRoutes],
   ['Accounts', sessionRoutes],
-  ['Accounts', passwordRoutes],
-  ['Accounts', emailRoutes],
+  ['Accounts', credentialRoutes],
   ['Accounts', twoFactorRoutes],
   ['Accounts', oidcRoutes],
   ['Accounts', oidcLinkRoutes],

@@ -23,6 +23,7 @@ const record =
 const gateway = useTestGateway({
   env: { TRUSTED_PROXIES: 'loopback' },
   accounts: { signIn: record('signIn', { account: ACCOUNT, session: SESSION }) },
+  apiKeys: { revokeApiKey: async () => ({ apiKey: {} }) },
   applications: {
     getApplicationSettings: record('getApplicationSettings', { settings: { version: '1', status: 1 } }),
     updateApplicationSetting: async (request, context) => {
@@ -72,6 +73,19 @@ describe('a call to a service', () => {
     await gateway.send('POST', '/api/v1/auth/sign-in', { body, headers: AS_SESSION });
     await gateway.send('GET', `/api/v1/panel/get-application-settings?applicationId=${OWNED}`, { headers: asKey('a') });
     expect(actors).toEqual({ signIn: 'anonymous - 127.0.0.1', authenticate: null, getApplicationSettings: null });
+  });
+});
+
+describe('a route without a body', () => {
+  it.each([
+    [undefined, 200],
+    [{}, 200],
+    [null, 400],
+    [[], 400],
+    [{ a: 1 }, 400],
+  ])('gets %j: %i', async (body, status) => {
+    const response = await gateway.send('POST', '/api/v1/panel/api-keys/x/revoke', { headers: AS_SESSION, body });
+    expect(response.status).toBe(status);
   });
 });
 

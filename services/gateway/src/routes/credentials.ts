@@ -6,17 +6,21 @@ import { emailText, newPassword, ownerProof, textUpTo } from '../routing/schemas
 
 const EXAMPLE_PASSWORD = 'correct horse battery staple';
 
-export const EXAMPLE_TOKEN = 'u8Yb0cJqv3mWzK5xT2nRfLdA7hGsEpQi';
+const EXAMPLE_TOKEN = 'u8Yb0cJqv3mWzK5xT2nRfLdA7hGsEpQi';
 
-export const linkTokenText = textUpTo(1_000).meta({ description: "Token of the mail's link, after `#token=`." });
+const linkTokenText = textUpTo(1_000).meta({ description: "Token of the mail's link, after `#token=`." });
 
-const changeBody = z.strictObject({ ...ownerProof, newPassword });
+const passwordBody = z.strictObject({ ...ownerProof, newPassword });
 
 const forgotBody = z.strictObject({ email: emailText(z.regex(z.regexes.html5Email, 'must be an email address')) });
 
 const resetBody = z.strictObject({ token: linkTokenText, newPassword });
 
-export function passwordRoutes(context: RouteContext) {
+const emailBody = z.strictObject({ email: emailText(), ...ownerProof });
+
+const confirmBody = z.strictObject({ token: linkTokenText });
+
+export function credentialRoutes(context: RouteContext) {
   const { credentials } = context.clients;
   const limit = { limit: context.limits.signIn, per: 'ip' } as const;
   return [
@@ -25,7 +29,7 @@ export function passwordRoutes(context: RouteContext) {
       summary: 'Change the password',
       description: 'Ends the other sessions of the account. An account without a password gets one.',
       limit,
-      body: changeBody,
+      body: passwordBody,
       examples: { password: { password: EXAMPLE_PASSWORD, newPassword: 'another long passphrase' } },
       failures: [CredentialService.method.changePassword],
       message: 'Password changed.',
@@ -59,6 +63,33 @@ export function passwordRoutes(context: RouteContext) {
         await credentials.resetPassword(body);
         context.cookies.clearCache(reply);
       },
+    }),
+    defineRoute('POST /api/v1/auth/email/change', 'session', {
+      operationId: 'changeEmail',
+      summary: 'Change the email',
+      description: [
+        'Sends a mail with a link to the new address, and a notice to the current one.',
+        'The email changes when `confirmEmail` gets the token of the link, which is valid once for 30 minutes.',
+        'An account and an address get 5 mails with a link an hour.',
+      ].join(' '),
+      limit,
+      body: emailBody,
+      examples: { password: { email: 'ada@new.example', password: EXAMPLE_PASSWORD } },
+      failures: [CredentialService.method.startEmailChange],
+      message: 'A mail to the new address is on its way. Open its link to confirm the change.',
+      handle: (request) =>
+        countPasswordFailures(context, request, (session) => credentials.startEmailChange({ ...session, ...request.body })),
+    }),
+    defineRoute('POST /api/v1/auth/email/confirm', 'session', {
+      operationId: 'confirmEmail',
+      summary: 'Confirm the new email with the link of a mail',
+      description: 'The session may be any of the account that asked for the change.',
+      limit,
+      body: confirmBody,
+      examples: { link: { token: EXAMPLE_TOKEN } },
+      failures: [CredentialService.method.confirmEmailChange],
+      message: 'Email changed.',
+      handle: ({ principal: { accountId }, body: { token } }) => credentials.confirmEmailChange({ accountId, token }),
     }),
   ];
 }
