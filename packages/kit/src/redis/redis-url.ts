@@ -69,22 +69,16 @@ export function namedServers(text: string) {
   return servers.map(({ host = '', port }) => ({ host, port: Number(port), hasTls }));
 }
 
-function isClusterUrl(text: string): boolean {
+function canParse(text: string, parse: (text: string) => unknown): boolean {
   try {
-    return parseClusterUrl(text) !== undefined;
+    return parse(text) !== undefined;
   } catch {
     return false;
   }
 }
 
-function isRedisUrl(text: string): boolean {
-  if (!SENTINEL.test(text)) return URL.canParse(text) && ['redis:', 'rediss:'].includes(new URL(text).protocol);
-  try {
-    return parseRedisUrl(text) !== undefined;
-  } catch {
-    return false;
-  }
-}
+const isRedisUrl = (text: string) =>
+  canParse(text, parseRedisUrl) || (!SENTINEL.test(text) && ['redis:', 'rediss:'].includes(URL.parse(text)?.protocol ?? ''));
 
 export const redisUrlSetting = z
   .string()
@@ -95,7 +89,7 @@ export const redisSettings = {
   REDIS_URL: redisUrlSetting,
   REDIS_LIMITS_URL: z
     .string()
-    .refine((text) => isRedisUrl(text) || isClusterUrl(text), 'must be as REDIS_URL, or start with redis+cluster://')
+    .refine((text) => isRedisUrl(text) || canParse(text, parseClusterUrl), 'must be as REDIS_URL, or start with redis+cluster://')
     .optional(),
   REDIS_QUEUES_URL: redisUrlSetting.optional(),
   REDIS_EVENTS_URL: redisUrlSetting.optional(),

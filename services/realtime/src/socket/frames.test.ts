@@ -44,12 +44,12 @@ it.each([
 
 it.each([
   ['a message over 4 KiB', [text('x'.repeat(4_097))], 1009],
-  ['an announcement of 4 GiB', [clientFrame(OPCODE.text, '', { announcedBytes: 2 ** 32 })], 1009],
+  ['an announcement of 4 GiB', [Buffer.of(0x81, 0xff, 0, 0, 0, 1, 0, 0, 0, 0, 1, 2, 3, 4)], 1009],
   ['over 4 KiB in parts', [text('x'.repeat(4_000), false), more('x'.repeat(97))], 1009],
   ['a message in more than 100 parts', [text('', false), ...repeat(100, more(''))], 1008],
   ['a binary message', [clientFrame(OPCODE.binary, 'x')], 1003],
   ['an unmasked message', [clientFrame(OPCODE.text, 'x', { isMasked: false })], 1002],
-  ['a reserved bit', [clientFrame(OPCODE.text, 'x', { reservedBits: 0x40 })], 1002],
+  ['a reserved bit', [clientFrame(OPCODE.text, 'x', { hasReservedBit: true })], 1002],
   ['a malformed close code', [closeFrame(999)], 1002],
   ['text that is not UTF-8', [text(Buffer.from([0xc3, 0x28]))], 1007],
   ['101 messages in 10 s', repeat(101, text('x')), 4201],

@@ -1,5 +1,9 @@
 import { eventually } from '@latchkey/testkit/eventually';
 import { openRawClient, type RawClient } from '@latchkey/testkit/network/raw-client';
+import * as ws from 'ws';
+
+/** The library exports it without a type. */
+const { Sender } = ws as unknown as { Sender: { frame(data: Buffer, options: object): Buffer[] } };
 
 /** An HTTP response as it came over the wire, with lower-case header names. */
 export interface RawResponse {
@@ -9,12 +13,10 @@ export interface RawResponse {
 }
 
 /** Differences of a frame from a well-formed one. */
-export interface FrameShape {
+interface FrameShape {
   readonly isFinal?: boolean;
   readonly isMasked?: boolean;
-  /** As they stand in the first byte. */
-  readonly reservedBits?: number;
-  readonly announcedBytes?: number;
+  readonly hasReservedBit?: boolean;
 }
 
 export const OPCODE = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const;
@@ -38,16 +40,8 @@ export function upgradeRequest(key?: string, headers: Headers = {}, requestLine 
 
 /** A frame of a client. */
 export function clientFrame(opcode: number, payload: Buffer | string = '', shape: FrameShape = {}): Buffer {
-  const data = Buffer.from(payload);
-  const { isFinal = true, isMasked = true, reservedBits = 0, announcedBytes = data.byteLength } = shape;
-  const length = announcedBytes < 126 ? [announcedBytes] : announcedBytes < 65_536 ? [126, 0, 0] : [127, 0, 0, 0, 0, 0, 0, 0, 0];
-  const head = Buffer.from([(isFinal ? 0x80 : 0) | reservedBits | opcode, ...length]);
-  if (head.byteLength === 4) head.writeUInt16BE(announcedBytes, 2);
-  if (head.byteLength === 10) head.writeBigUInt64BE(BigInt(announcedBytes), 2);
-  if (!isMasked) return Buffer.concat([head, data]);
-  head[1] = (head[1] as number) | 0x80;
-  const mask = Buffer.from([1, 2, 3, 4]);
-  return Buffer.concat([head, mask, data.map((byte, i) => byte ^ (mask[i % 4] as number))]);
+  const { isFinal: fin = true, isMasked: mask = true, hasReservedBit: rsv1 = false } = shape;
+  return Buffer.concat(Sender.frame(Buffer.from(payload), { opcode, fin, mask, rsv1, readOnly: true }));
 }
 
 export function closeFrame(code: number): Buffer {

@@ -131,7 +131,7 @@ describe('rejects with the error envelope', () => {
       const at = below(request.length);
       return Buffer.concat([request.subarray(0, at), noise().subarray(0, below(5)), request.subarray(at + below(3))]);
     };
-    const frame = () => clientFrame(below(16), noise(), { isFinal: below(2) > 0, reservedBits: below(8) ? 0 : 16 << below(3) });
+    const frame = () => clientFrame(below(16), noise(), { isFinal: below(2) > 0, hasReservedBit: below(8) === 0 });
     const kinds = [noise, mutate, () => Buffer.concat([request, noise()]), () => Buffer.concat([request, frame(), frame()])];
     for (let round = 0; round < 10; round += 1) {
       const exchanges = Array.from({ length: 40 }, async () => {
