@@ -3,7 +3,7 @@ import type { Transport } from '@connectrpc/connect';
 import { createBufferedCounts } from '@latchkey/kit/concurrency/buffered-counts';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
-import { AccountChanges } from '@latchkey/kit/redis/account-changes';
+import { createAccountChanges } from '@latchkey/kit/redis/account-changes';
 import { readLiveClients } from '@latchkey/kit/redis/live-clients';
 import { connectInBackground, createFailFastRedis, type Redis } from '@latchkey/kit/redis/redis';
 import { redisUrls } from '@latchkey/kit/redis/redis-url';
@@ -40,7 +40,7 @@ export type GatewayService = ReturnType<typeof createGatewayService>;
 export function createGatewayService(config: GatewayConfig, deps: GatewayDependencies) {
   const logger = deps.logger ?? createLogger('gateway', config.LOG_LEVEL);
   const redis = createFailFastRedis(redisUrls(config).limits, logger, { name: 'latchkey-gateway' });
-  const changes = new AccountChanges(redisUrls(config).events, logger, 'latchkey-gateway-changes');
+  const changes = createAccountChanges(redisUrls(config).events, logger, 'latchkey-gateway-changes');
   const checkDependencies = deps.checkReady ?? (() => checkServices(deps));
   let isStopping = false;
   const checkReady = async () => {

@@ -17,11 +17,11 @@ const socketApplications = new Gauge({
 });
 
 /** Reports the open sockets to scrapes. Returns a function that ends it. */
-export function watchSockets(hubs: { readonly socketCount: number; readonly applicationCount: number }, max: number): () => void {
+export function watchSockets(hubs: { sockets(): Iterable<unknown>; all(): Iterable<unknown> }, max: number): () => void {
   const unwatch = [
-    openSockets.watch(() => [[hubs.socketCount]]),
+    openSockets.watch(() => [[[...hubs.sockets()].length]]),
     socketsMax.watch(() => [[max]]),
-    socketApplications.watch(() => [[hubs.applicationCount]]),
+    socketApplications.watch(() => [[[...hubs.all()].length]]),
   ];
   return () => {
     for (const end of unwatch) end();

@@ -15,12 +15,12 @@ import { COUNTING_INTERVAL_MS, createClientCount } from './client-count/client-c
 import type { RealtimeConfig } from './config.ts';
 import { createAppsClient } from './event/apps-client.ts';
 import { createFanOut } from './fan-out/fan-out.ts';
-import { Hubs } from './hub/hubs.ts';
+import { createHubs } from './hub/hubs.ts';
 import { watchSockets } from './live-metrics.ts';
 import { createEndpoint, createWebSocketServer } from './server.ts';
 import { drain, SPREAD_MS_MAX } from './socket/drain.ts';
-import { createConnectionQuota, RejectionLimit } from './upgrade/connection-quota.ts';
-import { type UpgradeOptions, Upgrades } from './upgrade/upgrade.ts';
+import { createConnectionQuota, createRejectionLimit } from './upgrade/connection-quota.ts';
+import { createUpgradeHandler, type UpgradeOptions } from './upgrade/upgrade.ts';
 
 export type RealtimeService = ReturnType<typeof createRealtimeService>;
 
@@ -55,7 +55,7 @@ export function createRealtimeService(
     // Retried when the connection is ready again; until then reconciliation finds events.
     onReady: () => void hubs.resubscribe().catch(() => undefined),
   });
-  const hubs = new Hubs({ apps, channels: fanOut, logger });
+  const hubs = createHubs({ apps, channels: fanOut, logger });
   const reconciling = createSweeper({
     intervalMs: limits.reconcileMs,
     logger,
@@ -114,13 +114,13 @@ function createSocketEndpoint(
 ): Server {
   const { SOCKETS_MAX: total, SOCKETS_PER_IP: perNetwork, SOCKETS_PER_APPLICATION: perApplication } = config;
   const trust = trustProxies(config.TRUSTED_PROXIES);
-  const upgrades = new Upgrades({
+  const handleUpgrade = createUpgradeHandler({
     ...shared,
     webSockets: createWebSocketServer(),
     quota: createConnectionQuota({ total, perNetwork, perApplication }),
-    rejections: new RejectionLimit(rejectionsPerMinute),
+    rejections: createRejectionLimit(rejectionsPerMinute),
     trust,
   });
   const limits = { total: total + OTHER_CONNECTIONS_MAX, perNetwork: perNetwork + OTHER_CONNECTIONS_MAX / 2, trust };
-  return createEndpoint((...upgrade) => void upgrades.handle(...upgrade), limits, shared.logger);
+  return createEndpoint((...upgrade) => void handleUpgrade(...upgrade), limits, shared.logger);
 }

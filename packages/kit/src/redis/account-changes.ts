@@ -34,56 +34,49 @@ export function createChangePublisher(url: string, logger: Logger, name: string)
 /** Gets undefined when no more changes come. */
 type Listener = (change: AccountChange | undefined) => void;
 
+export type AccountChanges = ReturnType<typeof createAccountChanges>;
+
 /** Passes the published changes of accounts on to listeners; one subscription for each account. */
-export class AccountChanges {
-  readonly #redis: Redis;
-  readonly #listeners = new Map<string, Set<Listener>>();
-
-  constructor(url: string, logger: Logger, name: string) {
-    this.#redis = createSubscriber(url, logger, { name, onReady: () => void this.#resubscribe() });
-    this.#redis.on('message', (channel: string, text: string) => {
-      this.#notify(channel.slice(channel.lastIndexOf(':') + 1), readChange(text));
-    });
-  }
-
-  start(): Promise<void> {
-    return connectInBackground(this.#redis);
-  }
-
-  /** Tells all listeners that no more changes come. */
-  stop(): void {
-    for (const accountId of this.#listeners.keys()) this.#notify(accountId, undefined);
-    this.#redis.disconnect();
-  }
-
-  /**
-   * Calls a listener with each change from the moment when the promise resolves, and with
-   * {@link ANY_CHANGE} after an outage of Redis.
-   *
-   * @returns a function that ends it
-   */
-  async listen(accountId: string, listener: Listener): Promise<() => void> {
-    const listeners = this.#listeners.get(accountId) ?? new Set();
-    this.#listeners.set(accountId, listeners.add(listener));
-    // Without Redis, it is subscribed when that is back.
-    await this.#redis.subscribe(channelOf(this.#redis, accountId)).catch(() => undefined);
-    return () => {
-      if (!listeners.delete(listener) || listeners.size > 0) return;
-      this.#listeners.delete(accountId);
-      this.#redis.unsubscribe(channelOf(this.#redis, accountId)).catch(() => undefined);
-    };
-  }
-
-  #notify(accountId: string, change: AccountChange | undefined): void {
-    for (const listener of [...(this.#listeners.get(accountId) ?? [])]) listener(change);
-  }
-
-  async #resubscribe(): Promise<void> {
-    const accountIds = [...this.#listeners.keys()];
+export function createAccountChanges(url: string, logger: Logger, name: string) {
+  const listenersOf = new Map<string, Set<Listener>>();
+  const notify = (accountId: string, change: AccountChange | undefined) => {
+    for (const listener of [...(listenersOf.get(accountId) ?? [])]) listener(change);
+  };
+  const resubscribe = async () => {
+    const accountIds = [...listenersOf.keys()];
     if (accountIds.length === 0) return;
-    await this.#redis.subscribe(...accountIds.map((id) => channelOf(this.#redis, id))).catch(() => undefined);
-    for (const accountId of accountIds) this.#notify(accountId, ANY_CHANGE);
-  }
+    await redis.subscribe(...accountIds.map((id) => channelOf(redis, id))).catch(() => undefined);
+    for (const accountId of accountIds) notify(accountId, ANY_CHANGE);
+  };
+  const redis = createSubscriber(url, logger, { name, onReady: () => void resubscribe() });
+  redis.on('message', (channel: string, text: string) => {
+    notify(channel.slice(channel.lastIndexOf(':') + 1), readChange(text));
+  });
+  return {
+    start: () => connectInBackground(redis),
+    /** Tells all listeners that no more changes come. */
+    stop(): void {
+      for (const accountId of listenersOf.keys()) notify(accountId, undefined);
+      redis.disconnect();
+    },
+    /**
+     * Calls a listener with each change from the moment when the promise resolves, and with
+     * {@link ANY_CHANGE} after an outage of Redis.
+     *
+     * @returns a function that ends it
+     */
+    async listen(accountId: string, listener: Listener): Promise<() => void> {
+      const listeners = listenersOf.get(accountId) ?? new Set();
+      listenersOf.set(accountId, listeners.add(listener));
+      // Without Redis, it is subscribed when that is back.
+      await redis.subscribe(channelOf(redis, accountId)).catch(() => undefined);
+      return () => {
+        if (!listeners.delete(listener) || listeners.size > 0) return;
+        listenersOf.delete(accountId);
+        redis.unsubscribe(channelOf(redis, accountId)).catch(() => undefined);
+      };
+    },
+  };
 }
 
 function readChange(text: string): AccountChange {

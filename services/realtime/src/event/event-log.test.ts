@@ -3,7 +3,7 @@ import { beforeEach, expect, it } from 'vitest';
 import { type FakeApplication, FakeApps } from '../testing/fake-apps.ts';
 import { range } from '../testing/test-node.ts';
 import { createAppsClient, PAGE_EVENTS } from './apps-client.ts';
-import { EventLog } from './event-log.ts';
+import { createEventLog, type EventLog } from './event-log.ts';
 
 const PAGES = 4;
 let now: number;
@@ -14,7 +14,7 @@ beforeEach(() => {
   now = 1;
   apps = new FakeApps();
   application = createLogged(PAGES * PAGE_EVENTS);
-  log = new EventLog(createAppsClient(apps.transport), { now: () => now });
+  log = createEventLog(createAppsClient(apps.transport), { now: () => now });
 });
 
 function createLogged(count: number): FakeApplication {

@@ -32,58 +32,55 @@ const CACHE_BYTES_MAX = 16 * 1024 * 1024;
 /** Memory of a frame besides its bytes. */
 const FRAME_BYTES = 200;
 
+export type EventLog = ReturnType<typeof createEventLog>;
+
 /** The event log of all applications, read from the apps service. */
-export class EventLog {
-  readonly #apps: Pick<AppsClient, 'listFrames'>;
-  readonly #cache: LRUCache<string, Page>;
-  readonly #clientReads = new SharedCalls<Page>();
-  readonly #hubReads = new SharedCalls<Page>();
-  readonly #queue = new CallQueue(CLIENT_READS);
+export function createEventLog(apps: Pick<AppsClient, 'listFrames'>, clock: { now(): number } = performance) {
+  const sizeCalculation = (page: Page) => page.reduce((sum, { bytes }) => sum + bytes.byteLength + FRAME_BYTES, FRAME_BYTES);
+  const cache = new LRUCache<string, Page>({
+    maxSize: CACHE_BYTES_MAX,
+    sizeCalculation,
+    ttl: CACHE_MS,
+    ttlResolution: 0,
+    perf: clock,
+  });
+  const clientReads = new SharedCalls<Page>();
+  const hubReads = new SharedCalls<Page>();
+  const queue = new CallQueue(CLIENT_READS);
   /** One cached page per turn of the event loop, as each is sent immediately. */
-  readonly #turn = pLimit(1);
-
-  constructor(apps: Pick<AppsClient, 'listFrames'>, clock: { now(): number } = performance) {
-    this.#apps = apps;
-    const sizeCalculation = (page: Page) => page.reduce((sum, { bytes }) => sum + bytes.byteLength + FRAME_BYTES, FRAME_BYTES);
-    this.#cache = new LRUCache({ maxSize: CACHE_BYTES_MAX, sizeCalculation, ttl: CACHE_MS, ttlResolution: 0, perf: clock });
-  }
-
-  /**
-   * The next events for a reconnecting client; they begin later where the log was trimmed.
-   *
-   * @throws `queue_full`, and `dependency_unavailable` after too long a wait
-   */
-  readForClient(request: LogRequest): Promise<Page> {
-    const { applicationId, deadline } = request;
-    return this.#read(request, this.#clientReads, (read) => {
-      this.#queue.check(applicationId);
-      return this.#queue.run(applicationId, read, deadline);
-    });
-  }
-
-  /** The same for a hub, without the queue, since the reconciler limits concurrency. */
-  readForHub(request: LogRequest): Promise<Page> {
-    return this.#read(request, this.#hubReads, (read) => read());
-  }
-
-  async #read(request: LogRequest, reads: SharedCalls<Page>, begin: (read: () => Promise<Page>) => Promise<Page>): Promise<Page> {
+  const turn = pLimit(1);
+  const read = async (request: LogRequest, reads: SharedCalls<Page>, begin: (read: () => Promise<Page>) => Promise<Page>) => {
     const { applicationId, afterSequence, lastSequence, requestId } = request;
     const start = afterSequence - (afterSequence % PAGE_EVENTS);
     const key = `${applicationId} ${start}`;
     /** The cached page, where it is complete up to a sequence. */
     const cachedUpTo = (sequence: number) => {
-      const page = this.#cache.get(key);
+      const page = cache.get(key);
       return page && (page.at(-1)?.sequence ?? 0) >= Math.min(sequence, start + PAGE_EVENTS) ? page : undefined;
     };
-    const read = async () => {
+    const readPage = async () => {
       const full = cachedUpTo(Number.POSITIVE_INFINITY);
       if (full) return full;
-      const page = await this.#apps.listFrames(applicationId, start, requestId);
-      this.#cache.set(key, page);
+      const page = await apps.listFrames(applicationId, start, requestId);
+      cache.set(key, page);
       return page;
     };
-    if (cachedUpTo(lastSequence)) await this.#turn(() => nextTurn());
-    const page = cachedUpTo(lastSequence) ?? (await reads.ask(key, () => begin(read)));
+    if (cachedUpTo(lastSequence)) await turn(() => nextTurn());
+    const page = cachedUpTo(lastSequence) ?? (await reads.ask(key, () => begin(readPage)));
     return page.filter(({ sequence }) => sequence > afterSequence);
-  }
+  };
+  return {
+    /**
+     * The next events for a reconnecting client; they begin later where the log was trimmed.
+     *
+     * @throws `queue_full`, and `dependency_unavailable` after too long a wait
+     */
+    readForClient: (request: LogRequest): Promise<Page> =>
+      read(request, clientReads, (readPage) => {
+        queue.check(request.applicationId);
+        return queue.run(request.applicationId, readPage, request.deadline);
+      }),
+    /** The same for a hub, without the queue, since the reconciler limits concurrency. */
+    readForHub: (request: LogRequest): Promise<Page> => read(request, hubReads, (readPage) => readPage()),
+  };
 }

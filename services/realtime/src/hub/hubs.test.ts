@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { createAppsClient } from '../event/apps-client.ts';
 import type { LiveSocket } from '../socket/live-socket.ts';
 import { FakeApps } from '../testing/fake-apps.ts';
-import { Hubs } from './hubs.ts';
+import { createHubs } from './hubs.ts';
 import { HUBS_PER_CALL } from './reconciler.ts';
 
 const HUBS = 4 * HUBS_PER_CALL;
@@ -14,7 +14,7 @@ function open() {
   const apps = new FakeApps();
   const sizes: number[] = [];
   const channels = { subscribe: async (ids: readonly string[]) => void sizes.push(ids.length), unsubscribe: () => undefined };
-  const hubs = new Hubs({ apps: createAppsClient(apps.transport), channels, logger: createLogger('test', 'silent') });
+  const hubs = createHubs({ apps: createAppsClient(apps.transport), channels, logger: createLogger('test', 'silent') });
   for (let i = 0; i < HUBS; i += 1) {
     const { id: applicationId, socketKey } = apps.create();
     const socket = { onGone: () => undefined, keyFingerprint: socketKey.slice(-6) } as unknown as LiveSocket;

@@ -1,13 +1,13 @@
 import type { DomainError } from '@latchkey/kit/errors/errors';
 import { beforeEach, expect, it } from 'vitest';
-import { UPGRADES_MAX, UPGRADES_PER_NETWORK, UpgradeBacklog } from './backlog.ts';
+import { createUpgradeBacklog, UPGRADES_MAX, UPGRADES_PER_NETWORK, type UpgradeBacklog } from './backlog.ts';
 
 let now: number;
 let chance: number;
 let backlog: UpgradeBacklog;
 beforeEach(() => {
   [now, chance] = [0, 0];
-  backlog = new UpgradeBacklog({ now: () => now, random: () => chance });
+  backlog = createUpgradeBacklog({ now: () => now, random: () => chance });
 });
 
 /** Begins upgrades of as many networks as they need. */
@@ -42,8 +42,8 @@ it('begins no more upgrades than end in half of their deadline', () => {
     now += 1;
     leave();
   }
-  expect(backlog.max).toBeGreaterThan(1_990);
-  expect(backlog.max).toBeLessThan(2_020);
+  expect(backlog.getMax()).toBeGreaterThan(1_990);
+  expect(backlog.getMax()).toBeLessThan(2_020);
 });
 
 it('tells rejected clients to return one after the other, when the backlog has ended, at random', () => {

@@ -17,68 +17,52 @@ const UPGRADE_MS_MAX = 20;
 const RETURN_SHARE = 0.5;
 const RETRY_MS_MAX = 60_000;
 
-interface BacklogOptions {
-  readonly now: () => number;
-  readonly random: () => number;
-}
+export type UpgradeBacklog = ReturnType<typeof createUpgradeBacklog>;
 
 /**
  * Limits upgrades to those that end before their deadline, by the time that the last ones took, and
  * reports to each rejected client when there is room: one after the other, at random times.
  */
-export class UpgradeBacklog {
-  readonly #now: () => number;
-  readonly #random: () => number;
-  readonly #ofNetwork = new ConcurrencyLimit(UPGRADES_PER_NETWORK);
-  #count = 0;
-  #upgradeMs = UPGRADE_MS;
+export function createUpgradeBacklog({ now = () => performance.now(), random = Math.random } = {}) {
+  const ofNetwork = new ConcurrencyLimit(UPGRADES_PER_NETWORK);
+  let count = 0;
+  let upgradeMs = UPGRADE_MS;
   /** Time when the last upgrade ended, or the first of the current ones began. */
-  #lastAt = 0;
+  let lastAt = 0;
   /** Time until which rejected clients have a time to return. */
-  #bookedUntil = 0;
-
-  constructor({ now = () => performance.now(), random = Math.random }: Partial<BacklogOptions> = {}) {
-    this.#now = now;
-    this.#random = random;
-  }
-
-  /** Upgrades that may be under way. */
-  get max(): number {
-    return Math.max(UPGRADES_MIN, Math.min(UPGRADES_MAX, Math.ceil(WAIT_MS_MAX / this.#upgradeMs)));
-  }
-
-  /**
-   * Begins an upgrade, which ends when the returned function is called.
-   *
-   * @throws `node_busy`; `queue_full` for a network with too many upgrades
-   */
-  enter(network: string): () => void {
-    if (this.#count >= this.max) throw errors.node_busy(this.#describe('waiting-sockets', this.max));
-    const release = this.#ofNetwork.acquire(network);
-    if (!release) throw commonErrors.queue_full(this.#describe('waiting-requests', UPGRADES_PER_NETWORK));
-    if (this.#count === 0) this.#lastAt = this.#now();
-    this.#count += 1;
-    return () => {
-      release();
-      this.#leave();
-    };
-  }
-
-  #leave(): void {
-    const now = this.#now();
-    const tookMs = Math.min(UPGRADE_MS_MAX, now - this.#lastAt);
-    this.#lastAt = now;
-    // Alone, an upgrade takes the time of its calls, of which many run at once.
-    if (this.#count > 1) this.#upgradeMs += (tookMs - this.#upgradeMs) * WEIGHT;
-    this.#count -= 1;
-  }
-
-  #describe(policy: string, limit: number): ReachedLimit {
-    const now = this.#now();
-    const free = now + this.#count * this.#upgradeMs;
-    this.#bookedUntil = Math.min(now + RETRY_MS_MAX, Math.max(free, this.#bookedUntil) + this.#upgradeMs / RETURN_SHARE);
+  let bookedUntil = 0;
+  const getMax = () => Math.max(UPGRADES_MIN, Math.min(UPGRADES_MAX, Math.ceil(WAIT_MS_MAX / upgradeMs)));
+  const describe = (policy: string, limit: number): ReachedLimit => {
+    const free = now() + count * upgradeMs;
+    bookedUntil = Math.min(now() + RETRY_MS_MAX, Math.max(free, bookedUntil) + upgradeMs / RETURN_SHARE);
     // The header has whole seconds.
-    const retryMs = this.#bookedUntil - now + this.#random() * 1_000;
-    return { policy, limit, windowMs: 0, retryMs };
-  }
+    return { policy, limit, windowMs: 0, retryMs: bookedUntil - now() + random() * 1_000 };
+  };
+  const leave = () => {
+    const tookMs = Math.min(UPGRADE_MS_MAX, now() - lastAt);
+    lastAt = now();
+    // Alone, an upgrade takes the time of its calls, of which many run at once.
+    if (count > 1) upgradeMs += (tookMs - upgradeMs) * WEIGHT;
+    count -= 1;
+  };
+  return {
+    /** Upgrades that may be under way. */
+    getMax,
+    /**
+     * Begins an upgrade, which ends when the returned function is called.
+     *
+     * @throws `node_busy`; `queue_full` for a network with too many upgrades
+     */
+    enter(network: string): () => void {
+      if (count >= getMax()) throw errors.node_busy(describe('waiting-sockets', getMax()));
+      const release = ofNetwork.acquire(network);
+      if (!release) throw commonErrors.queue_full(describe('waiting-requests', UPGRADES_PER_NETWORK));
+      if (count === 0) lastAt = now();
+      count += 1;
+      return () => {
+        release();
+        leave();
+      };
+    },
+  };
 }

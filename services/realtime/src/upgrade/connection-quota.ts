@@ -31,26 +31,21 @@ export function createConnectionQuota(max: Readonly<Record<'total' | 'perNetwork
 const WINDOW_MS = 60_000;
 const NETWORKS_MAX = 100_000;
 
+export type RejectionLimit = ReturnType<typeof createRejectionLimit>;
+
 /** Rate limit on the rejected upgrades of a network, which bounds how many keys it can try. */
-export class RejectionLimit {
-  readonly #max: number;
+export function createRejectionLimit(max: number) {
   /** Counts of a minute that begins with the first rejection. */
-  readonly #counts = new LRUCache<string, number>({ max: NETWORKS_MAX, ttl: WINDOW_MS });
-
-  constructor(max: number) {
-    this.#max = max;
-  }
-
-  /** Throws `too_many_rejections` for a network over the limit. */
-  check(network: string): void {
-    if ((this.#counts.get(network) ?? 0) < this.#max) return;
-    const times = { windowMs: WINDOW_MS, retryMs: this.#counts.getRemainingTTL(network) };
-    throw errors.too_many_rejections({ policy: 'refused-upgrades', limit: this.#max, ...times });
-  }
-
-  count(network: string): void {
-    this.#counts.set(network, (this.#counts.get(network) ?? 0) + 1, { noUpdateTTL: true });
-  }
+  const counts = new LRUCache<string, number>({ max: NETWORKS_MAX, ttl: WINDOW_MS });
+  return {
+    /** Throws `too_many_rejections` for a network over the limit. */
+    check(network: string): void {
+      if ((counts.get(network) ?? 0) < max) return;
+      const times = { windowMs: WINDOW_MS, retryMs: counts.getRemainingTTL(network) };
+      throw errors.too_many_rejections({ policy: 'refused-upgrades', limit: max, ...times });
+    },
+    count: (network: string) => void counts.set(network, (counts.get(network) ?? 0) + 1, { noUpdateTTL: true }),
+  };
 }
 
 function describe(policy: string, limit: number): ReachedLimit {

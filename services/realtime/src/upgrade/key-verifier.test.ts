@@ -2,14 +2,14 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { expect, it } from 'vitest';
 import { createAppsClient } from '../event/apps-client.ts';
 import { FakeApps } from '../testing/fake-apps.ts';
-import { CALLS, KeyVerifier } from './key-verifier.ts';
+import { CALLS, createKeyVerifier } from './key-verifier.ts';
 
 function start(deadline = Number.POSITIVE_INFINITY) {
   const apps = new FakeApps();
   const { id: applicationId, socketKey } = apps.create();
-  const verifier = new KeyVerifier(createAppsClient(apps.transport));
+  const verifyKey = createKeyVerifier(createAppsClient(apps.transport));
   const release = apps.hold();
-  const verify = (network: string, key = apps.create().socketKey) => verifier.verify({ key, network, requestId: 'r', deadline });
+  const verify = (network: string, key = apps.create().socketKey) => verifyKey({ key, network, requestId: 'r', deadline });
   /** Verifies many keys of a network, and returns the reasons why that failed. */
   const flood = (network: string, size: number) =>
     Array.from({ length: size }, () =>

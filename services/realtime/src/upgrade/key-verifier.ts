@@ -14,25 +14,22 @@ export interface VerifiedKey {
  */
 export const CALLS = { concurrency: 512, concurrencyPerKey: 128, size: Infinity, sizePerKey: Infinity, waitMs: Infinity };
 
-export class KeyVerifier {
-  readonly #apps: Pick<AppsClient, 'lookUp'>;
-  readonly #shared = new SharedCalls<VerifiedKey>();
-  readonly #queue = new CallQueue(CALLS);
+export type KeyVerifier = ReturnType<typeof createKeyVerifier>;
 
-  constructor(apps: Pick<AppsClient, 'lookUp'>) {
-    this.#apps = apps;
-  }
-
-  /**
-   * Verifies a key, in one call for concurrent requests. Throws `dependency_unavailable` where it
-   * could only begin after the deadline.
-   */
-  verify(request: Readonly<Record<'key' | 'network' | 'requestId', string>> & { deadline: number }): Promise<VerifiedKey> {
-    const { key, network, requestId, deadline } = request;
-    const lookUp = async () => {
-      const holder = await this.#apps.lookUp(key, requestId);
-      return { holder, verifiedAt: performance.now() };
-    };
-    return this.#shared.ask(key, () => this.#queue.run(network, lookUp, deadline));
-  }
+/**
+ * Returns a function that verifies a key, in one call for concurrent requests. It throws
+ * `dependency_unavailable` where that could only begin after the deadline.
+ */
+export function createKeyVerifier(apps: Pick<AppsClient, 'lookUp'>) {
+  const shared = new SharedCalls<VerifiedKey>();
+  const queue = new CallQueue(CALLS);
+  return ({
+    key,
+    network,
+    requestId,
+    deadline,
+  }: Readonly<Record<'key' | 'network' | 'requestId', string>> & { deadline: number }): Promise<VerifiedKey> => {
+    const lookUp = async () => ({ holder: await apps.lookUp(key, requestId), verifiedAt: performance.now() });
+    return shared.ask(key, () => queue.run(network, lookUp, deadline));
+  };
 }

@@ -19,9 +19,9 @@ import { encodeReady } from '../frame/frame.ts';
 import type { Hubs, Start } from '../hub/hubs.ts';
 import { countClosed, upgradesRejected } from '../live-metrics.ts';
 import { ignoreError, LiveSocket } from '../socket/live-socket.ts';
-import { UpgradeBacklog } from './backlog.ts';
+import { createUpgradeBacklog } from './backlog.ts';
 import type { ConnectionQuota, RejectionLimit } from './connection-quota.ts';
-import { KeyVerifier, type VerifiedKey } from './key-verifier.ts';
+import { createKeyVerifier, type VerifiedKey } from './key-verifier.ts';
 import { checkRequest, readLastEvent, readSocketKey } from './upgrade-request.ts';
 
 export interface UpgradeOptions {
@@ -49,85 +49,49 @@ interface Upgrade {
 /** Failures that do not count against the client. */
 const NOT_COUNTED: ReadonlySet<string> = new Set(['unavailable', 'rate_limited']);
 
-/** Handles upgrade requests: each becomes a live socket, or is rejected. */
-export class Upgrades {
-  readonly #options: UpgradeOptions;
-  readonly #keys: KeyVerifier;
-  readonly #backlog = new UpgradeBacklog();
+/** Returns a handler of upgrade requests: each becomes a live socket, or is rejected. */
+export function createUpgradeHandler(options: UpgradeOptions) {
+  const { webSockets, apps, hubs, quota, rejections, trust, isStopping, logger } = options;
+  const verifyKey = createKeyVerifier(apps);
+  const backlog = createUpgradeBacklog();
   /** One upgrade per turn of the event loop, so that thousands do not block it. */
-  readonly #turn = pLimit(1);
+  const turn = pLimit(1);
   /** By request, the only part of an upgrade that the events of the library carry. */
-  readonly #upgrades = new WeakMap<IncomingMessage, Upgrade>();
+  const upgrades = new WeakMap<IncomingMessage, Upgrade>();
+  webSockets.on('headers', (headers, req) => headers.push(`X-Request-Id: ${upgrades.get(req)?.requestId}`));
+  webSockets.on('wsClientError', (_, __, req) => reject(upgrades.get(req) as Upgrade, errors.handshake_invalid()));
 
-  constructor(options: UpgradeOptions) {
-    this.#options = options;
-    this.#keys = new KeyVerifier(options.apps);
-    const { webSockets } = options;
-    webSockets.on('headers', (headers, req) => headers.push(`X-Request-Id: ${this.#upgrades.get(req)?.requestId}`));
-    webSockets.on('wsClientError', (_, __, req) => this.#reject(this.#upgrades.get(req) as Upgrade, errors.handshake_invalid()));
-  }
-
-  async handle(req: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
-    socket.on('error', ignoreError);
-    const network = networkOf(clientIp(req, this.#options.trust));
-    const deadline = performance.now() + DEADLINES_MS.queue;
-    const upgrade: Upgrade = { req, socket, head, requestId: requestIdOf(req), network, deadline, releases: [] };
-    this.#upgrades.set(req, upgrade);
-    const { traceparent: link } = req.headers;
-    const span = { name: `GET ${REALTIME_PATH}`, kind: 'server', link: typeof link === 'string' ? link : undefined } as const;
-    let leave = () => {};
-    try {
-      if (this.#options.isStopping()) throw errors.node_stopping();
-      leave = this.#backlog.enter(network);
-      const verified = await inSpan(span, () => this.#verify(upgrade));
-      checkDeadline(upgrade);
-      const planned = this.#options.hubs.planStart(verified.holder, readLastEvent(req), upgrade);
-      const start = await beforeDeadline(deadline, planned);
-      await this.#turn(() => nextTurn());
-      checkDeadline(upgrade);
-      this.#complete(upgrade, verified, start);
-    } catch (err) {
-      this.#reject(upgrade, err);
-    } finally {
-      leave();
-    }
-  }
-
-  async #verify({ req, network, requestId, deadline, releases }: Upgrade): Promise<VerifiedKey> {
-    const { quota, rejections } = this.#options;
+  async function verify({ req, network, requestId, deadline, releases }: Upgrade): Promise<VerifiedKey> {
     checkRequest(req);
     rejections.check(network);
     const key = readSocketKey(req);
     releases.push(quota.acquire(network));
-    const verified = await beforeDeadline(deadline, this.#keys.verify({ key, network, requestId, deadline }));
+    const verified = await beforeDeadline(deadline, verifyKey({ key, network, requestId, deadline }));
     releases.push(quota.acquireFor(verified.holder.applicationId));
     return verified;
   }
 
-  #complete(upgrade: Upgrade, verified: VerifiedKey, start: Start): void {
+  function complete(upgrade: Upgrade, verified: VerifiedKey, start: Start): void {
     const { req, socket, head, requestId, releases } = upgrade;
-    const { webSockets, isStopping, logger } = this.#options;
     if (isStopping()) throw errors.node_stopping();
     if (socket.destroyed) return void release(releases);
     socket.once('close', release.bind(undefined, releases));
     try {
-      webSockets.handleUpgrade(req, socket, head, (ws) => this.#open(ws, upgrade, verified, start));
+      webSockets.handleUpgrade(req, socket, head, (ws) => open(ws, upgrade, verified, start));
     } catch (err) {
       logger.error({ err, requestId }, 'upgrade failed');
       socket.destroy();
     }
   }
 
-  #open(ws: WebSocket, { requestId, socket: connection }: Upgrade, { holder, verifiedAt }: VerifiedKey, start: Start): void {
-    const { hubs, logger } = this.#options;
+  function open(ws: WebSocket, { requestId, socket: connection }: Upgrade, { holder, verifiedAt }: VerifiedKey, start: Start) {
     const { keyFingerprint, accountId, ...snapshot } = holder;
     const { position, resumed, frames } = start;
-    const { epoch } = holder;
-    const options = { ws, connection, keyFingerprint, epoch, verifiedAt, position, requestId };
-    const socket = hubs.join(holder, (source) => new LiveSocket({ ...options, source }));
+    const { applicationId, epoch } = holder;
+    const socketOptions = { ws, connection, keyFingerprint, epoch, verifiedAt, position, requestId };
+    const socket = hubs.join(holder, (source) => new LiveSocket({ ...socketOptions, source }));
     socket.greet(encodeReady(snapshot, resumed));
     socket.start(frames);
-    const { applicationId } = snapshot;
     logger.info({ requestId, applicationId, resumed }, 'socket opened');
     const openedAt = performance.now();
     socket.onGone((code) => {
@@ -137,9 +101,7 @@ export class Upgrades {
     });
   }
 
-  #reject(upgrade: Upgrade, cause: unknown): void {
-    const { requestId, network, socket, releases } = upgrade;
-    const { rejections, logger } = this.#options;
+  function reject({ requestId, network, socket, releases }: Upgrade, cause: unknown): void {
     release(releases);
     const err = toRejection(cause);
     if (!NOT_COUNTED.has(err.kind)) rejections.count(network);
@@ -149,6 +111,32 @@ export class Upgrades {
     else logger.warn({ ...facts, err: cause }, 'upgrade rejected');
     endWithEnvelope(socket, err, { requestId, headers: headersOf(err) });
   }
+
+  return async (req: IncomingMessage, socket: Socket, head: Buffer): Promise<void> => {
+    socket.on('error', ignoreError);
+    const network = networkOf(clientIp(req, trust));
+    const deadline = performance.now() + DEADLINES_MS.queue;
+    const upgrade: Upgrade = { req, socket, head, requestId: requestIdOf(req), network, deadline, releases: [] };
+    upgrades.set(req, upgrade);
+    const { traceparent: link } = req.headers;
+    const span = { name: `GET ${REALTIME_PATH}`, kind: 'server', link: typeof link === 'string' ? link : undefined } as const;
+    let leave = () => {};
+    try {
+      if (isStopping()) throw errors.node_stopping();
+      leave = backlog.enter(network);
+      const verified = await inSpan(span, () => verify(upgrade));
+      checkDeadline(upgrade);
+      const planned = hubs.planStart(verified.holder, readLastEvent(req), upgrade);
+      const start = await beforeDeadline(deadline, planned);
+      await turn(() => nextTurn());
+      checkDeadline(upgrade);
+      complete(upgrade, verified, start);
+    } catch (err) {
+      reject(upgrade, err);
+    } finally {
+      leave();
+    }
+  };
 }
 
 /** Throws `dependency_unavailable` after the deadline. */

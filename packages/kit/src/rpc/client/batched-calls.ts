@@ -33,37 +33,16 @@ interface Batch {
  * a few rows by an index: each response arrives with the slowest of its batch. A canceled call is
  * not sent, or its response is ignored; the request is aborted once all its calls are canceled.
  */
-export class BatchedCalls {
-  readonly #createRequest: (timeoutMs: number) => UnaryCall;
-  readonly #open = new Map<DescMethodUnary, Batch>();
-
-  constructor(createRequest: (timeoutMs: number) => UnaryCall) {
-    this.#createRequest = createRequest;
-  }
-
-  /** Adds a call. `receive` rejects with a ConnectError: that of the call, or of its request. */
-  add(method: DescMethodUnary, message: Message, header: HeaderSource, timeoutMs: number) {
-    const batch = this.#open.get(method) ?? this.#begin(method);
-    const headers = Object.fromEntries(new Headers(header));
-    const call = { facts: { headers, timeoutMs }, message: serialize(method, message) };
-    batch.calls.add(call);
-    if (batch.calls.size === BATCH_CALLS_MAX) this.#open.delete(method);
-    return {
-      receive: async () => readPart(method, (await batch.responses).get(call)),
-      abort: (reason?: unknown) => {
-        if (reason !== undefined && batch.calls.delete(call) && batch.calls.size === 0) batch.request?.abort(reason);
-      },
-    };
-  }
-
-  #begin(method: DescMethodUnary): Batch {
+export function createBatchedCalls(createRequest: (timeoutMs: number) => UnaryCall) {
+  const open = new Map<DescMethodUnary, Batch>();
+  const begin = (method: DescMethodUnary): Batch => {
     const calls = new Set<CallPart>();
     const send = async () => {
       await nextTurn();
-      if (this.#open.get(method) === batch) this.#open.delete(method);
+      if (open.get(method) === batch) open.delete(method);
       const sent = [...calls];
       if (sent.length === 0) return new Map();
-      batch.request = this.#createRequest(Math.max(...sent.map(({ facts }) => facts.timeoutMs)));
+      batch.request = createRequest(Math.max(...sent.map(({ facts }) => facts.timeoutMs)));
       const body = readBody(await batch.request.send(method, encodeBatch(sent), {}, BATCH_TYPE), BATCH_TYPE);
       const responses = decodeBatch<ResponseFacts>(body);
       return new Map(sent.map((call, i) => [call, responses[i]]));
@@ -71,9 +50,23 @@ export class BatchedCalls {
     const batch: Batch = { calls, responses: send() };
     // Its calls may all have been canceled.
     batch.responses.catch(() => undefined);
-    this.#open.set(method, batch);
+    open.set(method, batch);
     return batch;
-  }
+  };
+  /** Adds a call. `receive` rejects with a ConnectError: that of the call, or of its request. */
+  return (method: DescMethodUnary, message: Message, header: HeaderSource, timeoutMs: number) => {
+    const batch = open.get(method) ?? begin(method);
+    const headers = Object.fromEntries(new Headers(header));
+    const call = { facts: { headers, timeoutMs }, message: serialize(method, message) };
+    batch.calls.add(call);
+    if (batch.calls.size === BATCH_CALLS_MAX) open.delete(method);
+    return {
+      receive: async () => readPart(method, (await batch.responses).get(call)),
+      abort: (reason?: unknown) => {
+        if (reason !== undefined && batch.calls.delete(call) && batch.calls.size === 0) batch.request?.abort(reason);
+      },
+    };
+  };
 }
 
 function readPart(method: DescMethodUnary, response: BatchPart<ResponseFacts> | undefined): Message {

@@ -50,10 +50,10 @@ export function createBodyClient(baseUrl: string, credential: string, tls?: Serv
           ...(span && { [TRACEPARENT_HEADER]: formatTraceparent(span) }),
           ...(byteSize === undefined ? { 'transfer-encoding': 'chunked' } : { 'content-length': byteSize }),
         };
-        const upload = new Upload(body, byteSize);
+        const upload = createUpload(body, byteSize);
         const open = () => request(new URL(path, baseUrl), { agent, method: 'PUT', headers });
         const response = runCall({ signal, timeoutMs }, upload, () => upload.send(open)).catch((err: unknown) => {
-          throw upload.isSent ? toUnknownOutcome(err) : err;
+          throw upload.isSent() ? toUnknownOutcome(err) : err;
         });
         return readMessage(output, await response);
       });
@@ -61,82 +61,72 @@ export function createBodyClient(baseUrl: string, credential: string, tls?: Serv
   };
 }
 
-/** Sends one body. Cuts the connection of an incomplete one, so that it is not accepted. */
-class Upload {
-  readonly #body: Readable;
-  readonly #byteSize: number | undefined;
-  #isSent = false;
-  #req: ClientRequest | undefined;
-  #stopReading = (): unknown => undefined;
+/** An upload of one body. Cuts the connection of an incomplete one, so that it is not accepted. */
+function createUpload(body: Readable, byteSize: number | undefined) {
+  let isSent = false;
+  let req: ClientRequest | undefined;
+  let stopReading = (): unknown => undefined;
+  const abort = () => {
+    stopReading();
+    req?.destroy();
+  };
 
-  constructor(body: Readable, byteSize: number | undefined) {
-    this.#body = body;
-    this.#byteSize = byteSize;
-  }
-
-  /** True if the service may have got the whole body. */
-  get isSent(): boolean {
-    return this.#isSent;
-  }
-
-  send(open: () => ClientRequest): Promise<WholeResponse> {
-    if (this.#body.destroyed || this.#body.readableEnded) return Promise.reject(cutOff());
-    return new Promise((resolve, reject) => {
-      const req = open();
-      this.#req = req;
-      // The service may reject it, and its deadline starts, before the first byte is there.
-      req.flushHeaders();
-      req.on('error', (err) => reject(unreachable(err)));
-      req.on('response', (res) => resolve(this.#readResponse(res)));
-      this.#pump(req, () => {
-        reject(cutOff());
-        this.abort();
-      });
-    });
-  }
-
-  abort(): void {
-    this.#stopReading();
-    this.#req?.destroy();
-  }
-
-  async #readResponse(res: IncomingMessage): Promise<WholeResponse> {
-    const isWhole = this.#isSent;
+  async function readResponse(res: IncomingMessage): Promise<WholeResponse> {
+    const isWhole = isSent;
     // A service that answers early wants no more.
-    if (!isWhole) this.#stopReading();
+    if (!isWhole) stopReading();
     const response = await readWhole(res);
     if (response.status === 200 && !isWhole) throw new ConnectError('the body was answered before it was sent', Code.Internal);
     return response;
   }
 
-  #pump(req: ClientRequest, cut: () => void): void {
-    const body = this.#body;
-    const byteSize = this.#byteSize;
+  function pump(to: ClientRequest, cut: () => void): void {
     let sentBytes = 0;
     // Chunks of other streams may share memory.
     const isRequest = body instanceof IncomingMessage;
     const onData = (chunk: Uint8Array) => {
       sentBytes += chunk.byteLength;
       if (byteSize !== undefined && sentBytes > byteSize) cut();
-      else if (!req.write(chunk, () => isRequest && releaseBytes(chunk))) body.pause();
+      else if (!to.write(chunk, () => isRequest && releaseBytes(chunk))) body.pause();
     };
     const onEnd = () => {
       // A request that was cut off may end like any other, but is not complete.
       const { complete = true } = body as Partial<IncomingMessage>;
       if (!complete || (byteSize !== undefined && sentBytes !== byteSize)) return cut();
-      this.#stopReading();
-      this.#isSent = true;
-      req.end();
+      stopReading();
+      isSent = true;
+      to.end();
     };
     const onDrain = () => body.resume();
     body.on('data', onData).on('end', onEnd).on('error', cut).on('close', cut);
-    req.on('drain', onDrain);
-    this.#stopReading = () => {
+    to.on('drain', onDrain);
+    stopReading = () => {
       body.off('data', onData).off('end', onEnd).off('error', cut).off('close', cut);
-      req.off('drain', onDrain);
+      to.off('drain', onDrain);
       body.pause();
     };
   }
+
+  return {
+    /** True if the service may have got the whole body. */
+    isSent: () => isSent,
+    abort,
+    send(open: () => ClientRequest): Promise<WholeResponse> {
+      if (body.destroyed || body.readableEnded) return Promise.reject(cutOff());
+      return new Promise((resolve, reject) => {
+        const opened = open();
+        req = opened;
+        // The service may reject it, and its deadline starts, before the first byte is there.
+        opened.flushHeaders();
+        opened.on('error', (err) => reject(unreachable(err)));
+        opened.on('response', (res) => resolve(readResponse(res)));
+        pump(opened, () => {
+          reject(cutOff());
+          abort();
+        });
+      });
+    },
+  };
 }
 
 function cutOff(): ConnectError {

@@ -11,7 +11,7 @@ import { bearer } from '../credentials.ts';
 import { DEADLINES_MS } from '../deadlines.ts';
 import { type CallTimer, callTimer, observed, rpcCalled, rpcSpan } from '../observe.ts';
 import { isRead, NO_TRACE, REPLAYED_HEADER, TRACEPARENT_HEADER } from '../route.ts';
-import { BatchedCalls } from './batched-calls.ts';
+import { createBatchedCalls } from './batched-calls.ts';
 import { MESSAGE_TYPE, readMessage } from './read-response.ts';
 import { serialize, UnaryCall } from './unary-call.ts';
 
@@ -59,12 +59,12 @@ export function createServiceTransport(
   const [pool, longCalls] = [openPool(CONNECTIONS), openPool(LONG_CALL_CONNECTIONS)];
   const createCall = (timeoutMs: number) =>
     new UnaryCall(timeoutMs > DEADLINES_MS.gateway ? longCalls : pool, authorization, timeoutMs);
-  const batches = new BatchedCalls(createCall);
+  const addToBatch = createBatchedCalls(createCall);
   const unary: Transport['unary'] = (method, signal, timeoutMs, header, input) => {
     const limits = { signal, timeoutMs: clientTimeoutMs(timeoutMs) };
     const message = create(method.input, input);
     if (isBatched?.(method)) {
-      const call = batches.add(method, message, header, limits.timeoutMs);
+      const call = addToBatch(method, message, header, limits.timeoutMs);
       return runCall(limits, call, async () => toResponse(method, (await call.receive()) as MessageShape<typeof method.output>));
     }
     const call = createCall(limits.timeoutMs);
