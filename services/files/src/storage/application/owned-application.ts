@@ -22,17 +22,15 @@ const RETRY_MS = 250;
  * Repeats a call while the apps service is unreachable, as during its restart, until the signal
  * aborts. Every response is final, errors included.
  */
-export function waitUntilReachable<A extends unknown[], T>(call: (...args: A) => Promise<T>, signal: AbortSignal) {
-  return async (...args: A): Promise<T> => {
-    for (;;) {
-      try {
-        return await call(...args);
-      } catch (err) {
-        if (!isUnreachable(err) || signal.aborted) throw err;
-      }
-      await delay(RETRY_MS, undefined, { signal }).catch(() => undefined);
+export async function waitUntilReachable<T>(call: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  for (;;) {
+    try {
+      return await call();
+    } catch (err) {
+      if (!isUnreachable(err) || signal.aborted) throw err;
     }
-  };
+    await delay(RETRY_MS, undefined, { signal }).catch(() => undefined);
+  }
 }
 
 /** The reference in canonical form. Throws `application_not_found` for text other than a UUID. */

@@ -51,13 +51,9 @@ export async function commitUpload(
   const { id, accountId, applicationId, displayName, isReplacement } = upload;
   const { byteSize, checksum, head } = upload.content;
   const contentType = await sniffType(head);
-  const findOwned = waitUntilReachable(ctx.findOwned, signal);
-  await requireOwned(findOwned, { accountId, applicationId, requestId });
-  const question = { accountId, requestId, usages: await selectCharges(ctx.db, accountId) };
-  const deleted = await findDeleted({ ...ctx, findOwned }, question, byteSize);
   let own: UploadResponse | undefined;
   let replaced: { readonly by: UploadResponse; readonly key: string } | undefined;
-  const commit = async (tx: Kysely<FilesDatabase>) => {
+  const commit = async (tx: Kysely<FilesDatabase>, deleted: ReadonlySet<string>) => {
     // The row lock orders this and the deletion of the application, which abandons uploads before
     // it deletes files: either it waits for this commit and then finds the file, or there is no
     // upload left to end.
@@ -100,8 +96,12 @@ export async function commitUpload(
     own = stored;
     return stored;
   };
-  const run = () => resumeCall(upload.call, ctx.resultKey, () => runTransaction(ctx.db, commit));
-  const stored = await waitUntilReachable(run, signal)();
+  const stored = await waitUntilReachable(async () => {
+    await requireOwned(ctx.findOwned, { accountId, applicationId, requestId });
+    const question = { accountId, requestId, usages: await selectCharges(ctx.db, accountId) };
+    const deleted = await findDeleted(ctx, question, byteSize);
+    return resumeCall(upload.call, ctx.resultKey, () => runTransaction(ctx.db, (tx) => commit(tx, deleted)));
+  }, signal);
   const isOwn = own === stored;
   if (isOwn) ctx.usage.add(applicationId, 'uploads');
   if (replaced?.by === stored) await removeObjectsSoon(ctx, [replaced.key]);

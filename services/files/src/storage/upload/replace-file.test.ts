@@ -86,20 +86,17 @@ describe('a replacement', () => {
     expect(rows).toEqual([
       { action: 'file.replaced', changes: { displayName: 'wanted', byteSize: png.length, checksum, previousChecksum } },
     ]);
+    await cleanUpApplication(files.ctx, ref, () => undefined);
+    expect(await sweep(ref)).toEqual(NOTHING);
   });
 
-  it('of a name that is free is an upload', async () => {
-    const ref = files.createOwned();
-    const { id } = await replace(ref);
-    expect(await contentsOf(ref)).toEqual([[id, 'wanted', String(NEW)]]);
-    expect(await reasonOf(replace(ref, OLD, { replace: false }))).toBe('file_name_taken');
-  });
-
-  it('that fails leaves the file as it was', async () => {
+  it('that fails, at the latest before its commit, leaves the file as it was', async () => {
     const { ref, fileId } = await setUp();
     expect(await reasonOf(replace(ref, NEW, { expectedChecksum: sha256(OLD) }))).toBe('checksum_mismatch');
-    const full = withStore(() => ({ put: () => Promise.reject(new Error('no space left')) }));
-    expect(await reasonOf(full.upload(ref, NEW, REPLACE))).toBe('dependency_unavailable');
+    const proxy = await startTcpProxy(files.url);
+    const cut = withStore((store) => ({ put: (...args) => store.put(...args).then(() => proxy.cut()) }), proxy.url);
+    expect(await reasonOf(cut.upload(ref, NEW, REPLACE))).toBe('dependency_unavailable');
+    expect((await holdingsOf(files, ref)).objects).toBe(2);
     expect(await contentsOf(ref)).toEqual([[fileId, 'wanted', String(OLD)]]);
     expect(await sweep(ref)).toEqual(ONE);
   });
@@ -185,26 +182,9 @@ describe('a replacement', () => {
     expect(await reasonOf(begin(first, OLD))).toBe('file_name_taken');
     expect((await begin(second, NEW, true)).stored?.id).toBe(id);
   });
-
-  it('goes with its application', async () => {
-    const { ref } = await setUp();
-    await replace(ref);
-    await cleanUpApplication(files.ctx, ref, () => undefined);
-    expect(await sweep(ref)).toEqual(NOTHING);
-  });
 });
 
 describe('a process that ends', () => {
-  it('before the commit leaves the old content, and the sweeper removes the new object', async () => {
-    const { ref, fileId } = await setUp();
-    const proxy = await startTcpProxy(files.url);
-    const cut = withStore((store) => ({ put: (...args) => store.put(...args).then(() => proxy.cut()) }), proxy.url);
-    expect(await reasonOf(cut.upload(ref, NEW, REPLACE))).toBe('dependency_unavailable');
-    expect((await holdingsOf(files, ref)).objects).toBe(2);
-    expect(await contentsOf(ref)).toEqual([[fileId, 'wanted', String(OLD)]]);
-    expect(await sweep(ref)).toEqual(ONE);
-  });
-
   it('after the commit leaves the new content, and the sweeper removes the old object', async () => {
     const { ref, fileId } = await setUp();
     const proxy = await startTcpProxy(files.url);
@@ -279,60 +259,53 @@ describe('a download', () => {
   });
 });
 
-it('the reading of a file for a release stores no digests of a content that is replaced meanwhile', async () => {
-  const { ref, fileId } = await setUp();
-  const late = files.connect({
-    changeStore: (store) => ({
-      async read(...args) {
-        const body = await store.read(...args);
-        await replace(ref);
-        return body;
-      },
-    }),
-  });
-  await late.client.inspectFile({ ...ref, fileId });
-  const { sha512 } = await files.client.inspectFile({ ...ref, fileId });
-  expect(Buffer.from(sha512)).toEqual(createHash('sha512').update(NEW).digest());
-});
+describe('the reading of a file for a release', () => {
+  /** Reads the file with an instance that does something before or after it opens the object. */
+  const inspectWith = (
+    given: OwnedRef & { fileId: string },
+    read: (open: () => Promise<Readable | undefined>) => Promise<unknown>,
+  ) => {
+    const changeStore = (store: ObjectStore): Partial<ObjectStore> => ({
+      read: (...args) => read(() => store.read(...args)) as ReturnType<ObjectStore['read']>,
+    });
+    return files.connect({ changeStore }).client.inspectFile(given);
+  };
 
-it('the reading of a file for a release waits for a replacement before it stores digests', async () => {
-  const { ref, fileId } = await setUp();
-  const replacement = await files.db.connect();
-  const late = files.connect({
-    changeStore: (store) => ({
-      async read(...args) {
-        const body = await store.read(...args);
-        await replacement.query('begin');
-        await replacement.query('select from file where id = $1 for update', [fileId]);
-        await replacement.query('update file set object_id = gen_random_uuid() where id = $1', [fileId]);
-        return body;
-      },
-    }),
+  it('stores no digests of a content that is replaced meanwhile', async () => {
+    const { ref, fileId } = await setUp();
+    await inspectWith({ ...ref, fileId }, (open) => open().finally(() => replace(ref)));
+    const { sha512 } = await files.client.inspectFile({ ...ref, fileId });
+    expect(Buffer.from(sha512)).toEqual(createHash('sha512').update(NEW).digest());
   });
-  const inspection = late.client.inspectFile({ ...ref, fileId });
-  inspection.catch(() => undefined);
-  await waitersForLocks(files.db, 1);
-  await replacement.query('commit');
-  replacement.release();
-  await inspection;
-  expect((await files.db.query('select from file_digest where file_id = $1', [fileId])).rowCount).toBe(0);
-  await files.db.query('update file set object_id = null where id = $1', [fileId]);
-});
 
-it('the reading of a file for a release goes on with the new content where the old one is gone', async () => {
-  const { ref, fileId } = await setUp();
-  let isReplaced = false;
-  const late = files.connect({
-    changeStore: (store) => ({
-      async read(...args) {
-        if (!isReplaced) await replace(ref);
-        isReplaced = true;
-        return store.read(...args);
-      },
-    }),
+  it('waits for a replacement before it stores digests', async () => {
+    const { ref, fileId } = await setUp();
+    const replacement = await files.db.connect();
+    const inspection = inspectWith({ ...ref, fileId }, async (open) => {
+      await replacement.query('begin');
+      await replacement.query('select from file where id = $1 for update', [fileId]);
+      await replacement.query('update file set object_id = gen_random_uuid() where id = $1', [fileId]);
+      return open();
+    });
+    inspection.catch(() => undefined);
+    await waitersForLocks(files.db, 1);
+    await replacement.query('commit');
+    replacement.release();
+    await inspection;
+    expect((await files.db.query('select from file_digest where file_id = $1', [fileId])).rowCount).toBe(0);
+    await files.db.query('update file set object_id = null where id = $1', [fileId]);
   });
-  const { checksum } = await late.client.inspectFile({ ...ref, fileId });
-  expect(Buffer.from(checksum)).toEqual(sha256(NEW));
+
+  it('goes on with the new content where the old one is gone', async () => {
+    const { ref, fileId } = await setUp();
+    let replaced: Promise<unknown> | undefined;
+    const { checksum } = await inspectWith({ ...ref, fileId }, async (open) => {
+      replaced ??= replace(ref);
+      await replaced;
+      return open();
+    });
+    expect(Buffer.from(checksum)).toEqual(sha256(NEW));
+  });
 });
 
 it('a check takes no file for lost that is replaced meanwhile', async () => {
