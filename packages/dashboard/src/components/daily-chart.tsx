@@ -1,6 +1,6 @@
-import type { ReactNode } from 'react';
 import styles from './daily-chart.module.css';
 import { type Column, Table } from './table.tsx';
+import { Line } from './usage-meter.tsx';
 
 const dayFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' });
 const formatDay = (date: string) => dayFormat.format(new Date(date));
@@ -76,19 +76,9 @@ function Chart({
           );
         })}
       </svg>
-      <p className={styles.axis} aria-hidden="true">
+      <p className={`${styles.axis} muted small`} aria-hidden="true">
         {[days[0], days.at(-1)].map((day) => day && <span key={day[0]}>{formatDay(day[0])}</span>)}
       </p>
     </figure>
-  );
-}
-
-/** A name, and its value at the other end of the line. */
-export function Line({ name, value }: { readonly name: string; readonly value: ReactNode }) {
-  return (
-    <p className={styles.line}>
-      <span className={styles.name}>{name}</span>
-      <span className={styles.value}>{value}</span>
-    </p>
   );
 }

@@ -21,7 +21,7 @@ export function DialogPopup({ open, onClose, title, description, wide, stays = f
     <BaseDialog.Root open={open} onOpenChange={(isOpen) => !isOpen && onClose()} disablePointerDismissal={stays}>
       <BaseDialog.Portal>
         <BaseDialog.Backdrop className={styles.backdrop} />
-        <BaseDialog.Popup className={classes(styles.popup, wide && styles.wide)}>
+        <BaseDialog.Popup className={classes(styles.popup, 'raised', wide && styles.wide)}>
           <BaseDialog.Title className={styles.title}>{title}</BaseDialog.Title>
           {description && (
             <BaseDialog.Description className={styles.description} render={<div />}>

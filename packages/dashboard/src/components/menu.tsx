@@ -47,7 +47,7 @@ export function Menu({ label, trigger, children }: MenuProps) {
       {cloneElement(trigger, { 'aria-haspopup': 'menu', 'aria-expanded': isOpen, onClick: () => setOpen(!isOpen) })}
       {isOpen && (
         // biome-ignore lint/a11y/useKeyWithClickEvents: the items are buttons.
-        <div role="menu" tabIndex={-1} aria-label={label} className={styles.popup} onClick={close}>
+        <div role="menu" tabIndex={-1} aria-label={label} className={`${styles.popup} raised`} onClick={close}>
           {children}
         </div>
       )}
@@ -68,45 +68,25 @@ function moveFocus(items: readonly HTMLElement[], focused: number, key: string):
 
 interface MenuItemProps {
   readonly icon: IconName;
+  /** Of one of several choices: true for the chosen one. */
+  readonly checked?: boolean;
   readonly onSelect: () => void;
   readonly children: ReactNode;
 }
 
-export function MenuItem({ icon, onSelect, children }: MenuItemProps) {
+export function MenuItem({ icon, checked, onSelect, children }: MenuItemProps) {
   return (
-    <button type="button" role="menuitem" tabIndex={-1} className={styles.item} onClick={onSelect}>
-      <Icon name={icon} />
+    // biome-ignore lint/a11y/useAriaPropsSupportedByRole: only a choice has it.
+    <button
+      type="button"
+      role={checked === undefined ? 'menuitem' : 'menuitemradio'}
+      aria-checked={checked}
+      tabIndex={-1}
+      className={`${styles.item} item`}
+      onClick={onSelect}
+    >
+      <Icon name={checked ? 'check' : icon} />
       {children}
     </button>
-  );
-}
-
-interface MenuChoicesProps {
-  readonly label: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly value: string;
-  readonly onChoose: (value: string) => void;
-}
-
-/** One of several, of which the chosen one is marked. */
-export function MenuChoices({ label, labels, value, onChoose }: MenuChoicesProps) {
-  return (
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset does not belong in a menu.
-    <div role="group" aria-label={label}>
-      {Object.entries(labels).map(([item, text]) => (
-        <button
-          key={item}
-          type="button"
-          role="menuitemradio"
-          tabIndex={-1}
-          aria-checked={item === value}
-          className={styles.item}
-          onClick={() => onChoose(item)}
-        >
-          <Icon name={item === value ? 'check' : 'sun'} />
-          {text}
-        </button>
-      ))}
-    </div>
   );
 }

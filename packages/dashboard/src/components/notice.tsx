@@ -2,7 +2,6 @@ import { LatchkeyError } from '@latchkey/client';
 import { type ReactNode, useSyncExternalStore } from 'react';
 import { explainError } from '../error/explain-error.ts';
 import { hasSessionEnded, subscribeToSessionEnd } from '../session/session-end.ts';
-import { classes } from '../styles/classes.ts';
 import { CopyButton } from './copy-button.tsx';
 import { formatSeconds, useSecondsUntil } from './countdown.tsx';
 import { Icon } from './icon.tsx';
@@ -18,7 +17,7 @@ interface NoticeProps {
 export function Notice({ kind = 'info', title, children }: NoticeProps) {
   const icon = kind === 'success' ? 'check' : kind === 'info' ? 'info' : 'warning';
   return (
-    <div className={classes(styles.notice, kind !== 'info' && styles[kind])} role={kind === 'danger' ? 'alert' : undefined}>
+    <div className={styles.notice} data-tone={kind} role={kind === 'danger' ? 'alert' : undefined}>
       <Icon name={icon} />
       <div className={styles.body}>
         {title && <p className={styles.title}>{title}</p>}

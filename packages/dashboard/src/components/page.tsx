@@ -23,7 +23,7 @@ export function PageHeader({ title, part, description, action }: PageHeaderProps
         </h1>
         {description && <div className={styles.description}>{description}</div>}
       </div>
-      {action && <div className={styles.actions}>{action}</div>}
+      {action && <div className="cluster">{action}</div>}
     </header>
   );
 }
@@ -59,7 +59,11 @@ interface BadgeProps {
 
 /** A state in one or two words. */
 export function Badge({ kind = 'neutral', children }: BadgeProps) {
-  return <span className={classes(styles.badge, kind !== 'neutral' && styles[kind])}>{children}</span>;
+  return (
+    <span className={styles.badge} data-tone={kind}>
+      {children}
+    </span>
+  );
 }
 
 export function StatusBadge({ status }: { readonly status: 'online' | 'paused' }) {

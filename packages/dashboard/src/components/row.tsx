@@ -26,7 +26,7 @@ export function Row({ as: Element = 'div', id, name, title, hint, image, childre
       <p id={id} className={styles.name} title={title}>
         {name}
       </p>
-      <p id={id && `${id}-hint`} className={styles.hint}>
+      <p id={id && `${id}-hint`} className="muted">
         {hint}
       </p>
     </div>

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'react';
+import { useEffect, useEffectEvent, useRef, useState } from 'react';
 import form from './form.module.css';
 import { Icon } from './icon.tsx';
 import styles from './search-field.module.css';
@@ -22,14 +22,15 @@ export function SearchField({ label, value, onSearch }: SearchFieldProps) {
     if (value !== searched.current) setText(value);
     searched.current = value;
   }, [value]);
+  const search = useEffectEvent(() => {
+    searched.current = text;
+    onSearch(text);
+  });
   useEffect(() => {
     if (text === value) return;
-    const timer = setTimeout(() => {
-      searched.current = text;
-      onSearch(text);
-    }, PAUSE_MS);
+    const timer = setTimeout(() => search(), PAUSE_MS);
     return () => clearTimeout(timer);
-  }, [text, value, onSearch]);
+  }, [text, value]);
   return (
     <div className={styles.search}>
       <Icon name="search" />

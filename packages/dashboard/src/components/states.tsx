@@ -1,7 +1,8 @@
 import type { UseQueryResult } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
 import { type ReactNode, useRef } from 'react';
 import { explainError } from '../error/explain-error.ts';
-import { Button } from './button.tsx';
+import { Button, buttonClass } from './button.tsx';
 import { formatSeconds, useAttemptAt } from './countdown.tsx';
 import { Icon, type IconName } from './icon.tsx';
 import styles from './notice.module.css';
@@ -30,6 +31,22 @@ export function EmptyState({ icon, title, page, children, action }: EmptyStatePr
     </div>
   );
 }
+
+/** In place of a page that does not exist. */
+export const NotFound = ({ title, children }: Pick<EmptyStateProps, 'title' | 'children'>) => (
+  <EmptyState
+    page
+    icon="search"
+    title={title}
+    action={
+      <Link to="/applications" className={buttonClass({ variant: 'primary' })}>
+        Go to applications
+      </Link>
+    }
+  >
+    {children}
+  </EmptyState>
+);
 
 interface ErrorStateProps {
   readonly error: unknown;

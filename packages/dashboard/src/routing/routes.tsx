@@ -1,19 +1,11 @@
 import { LatchkeyError } from '@latchkey/client';
 import type { QueryClient } from '@tanstack/react-query';
-import {
-  createRootRouteWithContext,
-  createRoute,
-  type ErrorComponentProps,
-  Link,
-  Outlet,
-  redirect,
-} from '@tanstack/react-router';
+import { createRootRouteWithContext, createRoute, type ErrorComponentProps, Outlet, redirect } from '@tanstack/react-router';
 import { type ReactNode, Suspense } from 'react';
 import { sessionQuery } from '../api/queries.ts';
 import { hadSessionCookie } from '../api/settings.ts';
-import { buttonClass } from '../components/button.tsx';
 import { lazyComponent } from '../components/lazy-component.ts';
-import { EmptyState } from '../components/states.tsx';
+import { NotFound } from '../components/states.tsx';
 import { Title } from '../components/title.tsx';
 import { Frame } from '../shell/frame.tsx';
 import { Shell } from '../shell/shell.tsx';
@@ -30,7 +22,7 @@ const ToastRegion = lazyComponent(async () => {
 export const rootRoute = createRootRouteWithContext<{ readonly queryClient: QueryClient }>()({
   component: Root,
   errorComponent: RootError,
-  notFoundComponent: NotFound,
+  notFoundComponent: NoPage,
 });
 
 export const homeRoute = createRoute({
@@ -51,7 +43,7 @@ export const signedInRoute = createRoute({
   },
   component: Shell,
   errorComponent: FrameError,
-  notFoundComponent: NotFound,
+  notFoundComponent: NoPage,
 });
 
 /** @throws LatchkeyError while the service cannot say */
@@ -95,22 +87,11 @@ function FrameError({ error }: ErrorComponentProps): ReactNode {
   );
 }
 
-function NotFound() {
+function NoPage() {
   return (
     <main className={styles.page}>
       <Title>Not found</Title>
-      <EmptyState
-        page
-        icon="search"
-        title="There is no such page"
-        action={
-          <Link to="/applications" className={buttonClass({ variant: 'primary' })}>
-            Go to applications
-          </Link>
-        }
-      >
-        The address may be mistyped, or the page was moved.
-      </EmptyState>
+      <NotFound title="There is no such page">The address may be mistyped, or the page was moved.</NotFound>
     </main>
   );
 }

@@ -8,10 +8,11 @@ interface AvatarProps {
 
 /** Avatars of issuers are on other sites, which are not loaded: the initial stands in. */
 export function Avatar({ className, alt }: AvatarProps) {
+  const names = `${className} avatar`;
   const { username, avatarUrl } = useAccount();
-  if (avatarUrl?.startsWith('/')) return <img className={className} src={basePath.replace(/\/$/, '') + avatarUrl} alt={alt} />;
+  if (avatarUrl?.startsWith('/')) return <img className={names} src={basePath.replace(/\/$/, '') + avatarUrl} alt={alt} />;
   return (
-    <span className={className} aria-hidden="true">
+    <span className={names} aria-hidden="true">
       {username.charAt(0).toUpperCase()}
     </span>
   );

@@ -17,7 +17,7 @@ export function EntryPage({ title, children, footer }: EntryPageProps) {
       <p className={styles.brand}>
         <img src={iconUrl} width={32} height={32} alt="" /> Latchkey
       </p>
-      <div className={styles.card}>
+      <div className={`${styles.card} raised`}>
         <h1>{title}</h1>
         {children}
       </div>

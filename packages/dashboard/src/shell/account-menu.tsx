@@ -1,13 +1,17 @@
 import { useState } from 'react';
 import { Icon } from '../components/icon.tsx';
-import { Menu, MenuChoices, MenuItem } from '../components/menu.tsx';
+import { Menu, MenuItem } from '../components/menu.tsx';
 import { Avatar } from '../session/avatar.tsx';
 import { useAccount } from '../session/session.ts';
 import { useSignOut } from '../session/sign-out.ts';
 import styles from './shell.module.css';
 import { chooseTheme, readTheme, type Theme } from './theme.ts';
 
-const THEMES: Readonly<Record<Theme, string>> = { system: 'Theme of the system', light: 'Light theme', dark: 'Dark theme' };
+const THEMES: ReadonlyArray<readonly [Theme, label: string]> = [
+  ['system', 'Theme of the system'],
+  ['light', 'Light theme'],
+  ['dark', 'Dark theme'],
+];
 
 export function AccountMenu({ onShortcuts }: { readonly onShortcuts: () => void }) {
   const account = useAccount();
@@ -37,10 +41,19 @@ export function AccountMenu({ onShortcuts }: { readonly onShortcuts: () => void 
 }
 
 function ThemeChoices() {
-  const [theme, setTheme] = useState(readTheme);
-  const choose = (chosen: string) => {
-    chooseTheme(chosen as Theme);
-    setTheme(chosen as Theme);
+  const [chosen, setChosen] = useState(readTheme);
+  const choose = (theme: Theme) => {
+    chooseTheme(theme);
+    setChosen(theme);
   };
-  return <MenuChoices label="Theme" labels={THEMES} value={theme} onChoose={choose} />;
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset does not belong in a menu.
+    <div role="group" aria-label="Theme">
+      {THEMES.map(([theme, label]) => (
+        <MenuItem key={theme} icon="sun" checked={theme === chosen} onSelect={() => choose(theme)}>
+          {label}
+        </MenuItem>
+      ))}
+    </div>
+  );
 }

@@ -32,7 +32,7 @@ export function Frame({ children, find, account, notice, main }: FrameProps) {
           <ul>
             {NAVIGATION.map(({ to, label, icon }) => (
               <li key={to}>
-                <Link to={to} className={styles.link} activeProps={{ 'aria-current': 'page' }}>
+                <Link to={to} className={`${styles.link} item`} activeProps={{ 'aria-current': 'page' }}>
                   <Icon name={icon} size={18} /> {label}
                 </Link>
               </li>

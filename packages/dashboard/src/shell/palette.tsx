@@ -4,6 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import { applicationsQuery } from '../api/queries.ts';
+import dialog from '../components/dialog.module.css';
 import { Icon, type IconName } from '../components/icon.tsx';
 import { useSignOut } from '../session/sign-out.ts';
 import { NAVIGATION } from './navigation.ts';
@@ -33,8 +34,8 @@ export function Palette({ onClose, onShortcuts }: PaletteProps) {
   return (
     <Dialog.Root open onOpenChange={(isOpen) => !isOpen && onClose()}>
       <Dialog.Portal>
-        <Dialog.Backdrop className={styles.backdrop} />
-        <Dialog.Popup className={styles.popup} aria-label="Find">
+        <Dialog.Backdrop className={dialog.backdrop} />
+        <Dialog.Popup className={`${styles.popup} raised`} aria-label="Find">
           <Autocomplete.Root
             open
             inline

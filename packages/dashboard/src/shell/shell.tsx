@@ -7,7 +7,8 @@ import { Icon } from '../components/icon.tsx';
 import { lazyComponent } from '../components/lazy-component.ts';
 import { PageError } from '../routing/page-error.tsx';
 import { SessionEndDialog } from '../session/session-end-dialog.tsx';
-import { useTabMessages } from '../session/tab-messages.ts';
+import { useLeave } from '../session/sign-out.ts';
+import { useTabMessages } from '../session/tabs.ts';
 import { AccountMenu } from './account-menu.tsx';
 import { Frame } from './frame.tsx';
 import { ServiceNotice } from './service-notice.tsx';
@@ -28,7 +29,7 @@ export function Shell(): ReactNode {
   const main = useFocusAfterNavigation();
   const matches = useMatches();
   const isIdle = usePreload();
-  useTabMessages();
+  useTabMessages(useLeave());
   const queryClient = useQueryClient();
   useEffect(() => followChanges(queryClient), [queryClient]);
   const close = () => setOpen(undefined);
@@ -37,7 +38,7 @@ export function Shell(): ReactNode {
       main={main}
       notice={<ServiceNotice />}
       find={
-        <button type="button" className={styles.find} onClick={() => setOpen('palette')}>
+        <button type="button" className={`${styles.find} item`} onClick={() => setOpen('palette')}>
           <Icon name="search" /> Find… <kbd>{isApple ? '⌘' : 'Ctrl'} K</kbd>
         </button>
       }

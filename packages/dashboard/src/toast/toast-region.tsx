@@ -24,7 +24,7 @@ export function ToastRegion() {
 function Toasts() {
   const { toasts } = Toast.useToastManager();
   return toasts.map((item) => (
-    <Toast.Root key={item.id} toast={item} className={styles.toast}>
+    <Toast.Root key={item.id} toast={item} className={`${styles.toast} raised`}>
       <Icon name={item.type === 'failure' ? 'warning' : 'check'} />
       <Toast.Content className={styles.content}>
         <Toast.Title className={styles.title} render={<p />} />

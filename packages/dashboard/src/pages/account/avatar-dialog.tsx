@@ -67,7 +67,7 @@ function Cropper({ file, onClose }: { readonly file: File; readonly onClose: () 
       <Notice kind="danger" title="This file is not a readable image">
         Choose a PNG, JPEG or WebP image.
       </Notice>
-      <div className={styles.actions}>
+      <div className="cluster">
         <Button onClick={onClose}>Close</Button>
       </div>
     </div>

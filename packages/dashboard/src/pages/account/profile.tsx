@@ -1,8 +1,9 @@
 import { useMutation } from '@tanstack/react-query';
-import { useRef, useState } from 'react';
+import { useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { ConfirmButton } from '../../components/confirm-dialog.tsx';
+import { FileButton } from '../../components/file-button.tsx';
 import { TextField } from '../../components/form.tsx';
 import { Section } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
@@ -54,28 +55,19 @@ export function Profile() {
 function AvatarActions() {
   const { avatarUrl } = useAccount();
   const [file, setFile] = useState<File>();
-  const input = useRef<HTMLInputElement>(null);
   const remove = useMutation({
     mutationFn: () => latchkey.avatar.remove(),
     onSuccess: () => toast.success('Avatar removed'),
     onError: (error) => toast.error('The avatar was not removed', error),
   });
   return (
-    <div className={styles.actions}>
-      <input
-        ref={input}
-        type="file"
+    <div className="cluster">
+      <FileButton
+        button={<Button icon="upload">Upload avatar</Button>}
+        label="Image for the avatar"
         accept="image/png,image/jpeg,image/webp"
-        hidden
-        aria-label="Image for the avatar"
-        onChange={({ currentTarget }) => {
-          setFile(currentTarget.files?.[0]);
-          currentTarget.value = '';
-        }}
+        onFiles={([chosen]) => setFile(chosen)}
       />
-      <Button icon="upload" onClick={() => input.current?.click()}>
-        Upload avatar
-      </Button>
       {avatarUrl?.startsWith('/') && (
         <Button pending={remove.isPending} onClick={() => remove.mutate()}>
           Remove avatar

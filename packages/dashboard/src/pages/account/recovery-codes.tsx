@@ -9,7 +9,7 @@ export function RecoveryCodes({ codes, onDone }: { readonly codes: readonly stri
   const { username } = useAccount();
   const text = `Recovery codes of ${username} at ${location.host}. Each works once.\n\n${codes.join('\n')}\n`;
   return (
-    <div className={styles.stack}>
+    <div className="stack">
       <Notice kind="warning" title="They are shown this once">
         Each opens your account once if you lose your phone. Store them where you store passwords.
       </Notice>
@@ -18,13 +18,13 @@ export function RecoveryCodes({ codes, onDone }: { readonly codes: readonly stri
           <li key={code}>{code}</li>
         ))}
       </ol>
-      <div className={styles.actions}>
+      <div className="cluster">
         <Button small icon="download" onClick={() => downloadText('latchkey-recovery-codes.txt', 'text/plain', [text])}>
           Download codes
         </Button>
         <CopyButton value={codes.join('\n')} label="Copy codes" text="Copy codes" />
       </div>
-      <div className={`${styles.actions} ${styles.end}`}>
+      <div className="cluster end">
         <Button variant="primary" onClick={onDone}>
           I have stored the codes
         </Button>

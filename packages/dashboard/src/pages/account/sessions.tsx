@@ -79,7 +79,7 @@ function SignOutElsewhere({ sessions }: { readonly sessions: readonly OpenSessio
     for (const { id } of others) await latchkey.account.endSession(id).catch(ignoreEnded);
   };
   return (
-    <div className={styles.actions}>
+    <div className="cluster">
       <ConfirmButton
         button={
           <Button variant="dangerOutline" icon="signOut">

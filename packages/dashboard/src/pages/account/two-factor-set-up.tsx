@@ -32,7 +32,7 @@ export function TwoFactorSetUp({ onEnabled, onCancel }: SetUpProps) {
             <li>
               <p>Scan this with an authenticator app, or enter the key by hand.</p>
               <QrCode className={styles.qr} text={otpauthUrl} label="QR code for the authenticator app" />
-              <p className={styles.secret}>
+              <p className="cluster">
                 <code>{secret.replace(/(.{4})(?=.)/g, '$1 ')}</code> <CopyButton value={secret} label="Copy key" />
               </p>
             </li>

@@ -4,11 +4,10 @@ import { useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { basePath } from '../../api/settings.ts';
 import { Button } from '../../components/button.tsx';
-import { CopyButton } from '../../components/copy-button.tsx';
+import { CopyFigure } from '../../components/copy-figure.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { Notice } from '../../components/notice.tsx';
 import { SecretField } from '../../components/secret-field.tsx';
-import styles from './api-keys.module.css';
 import { KeyForm, readKey } from './key-form.tsx';
 
 interface CreateKeyProps {
@@ -53,18 +52,14 @@ function CreateForm({ onCreated, onCancel }: CreateFormProps) {
 function Created({ created, onDone }: { readonly created: CreatedApiKey; readonly onDone: () => void }) {
   const login = `latchkey login --url ${location.origin}${basePath.replace(/\/$/, '')} --key-stdin`;
   return (
-    <div className={styles.stack}>
+    <div className="stack">
       <Notice kind="warning" title="The key is shown this once">
         Store it where your program reads its secrets. If it is lost, create another one and revoke this one.
       </Notice>
       <SecretField name="API key" value={created.plaintextKey} prefixLength={'lk_mgmt_'.length} />
-      <div>
-        <p>To use it on the command line, run this, and paste the key when it asks:</p>
-        <p className={styles.command}>
-          <code>{login}</code> <CopyButton value={login} label="Copy command" />
-        </p>
-      </div>
-      <div className={styles.actions}>
+      <p>To use it on the command line, run this, and paste the key when it asks:</p>
+      <CopyFigure name="Command" text={login} />
+      <div className="cluster end">
         <Button variant="primary" onClick={onDone}>
           I have stored the key
         </Button>

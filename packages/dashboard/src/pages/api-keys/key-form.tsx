@@ -77,7 +77,7 @@ export function Scopes({ chosen }: { readonly chosen: readonly Scope[] }) {
   return (
     <ChoiceSet name="scopes" legend="What it may do">
       {(isInvalid) => (
-        <div className={styles.groups}>
+        <div className="stack">
           {SCOPE_GROUPS.map(({ name, scopes }) => (
             <div key={name}>
               <p className={styles.group}>{name}</p>
@@ -137,7 +137,7 @@ const SEARCHABLE = 8;
 function ApplicationChoices({ applications, chosen }: { readonly applications: Application[]; readonly chosen: string[] }) {
   const [search, setSearch] = useState('');
   const wanted = search.trim().toLowerCase();
-  if (applications.length === 0) return <p className={styles.muted}>There are no applications yet.</p>;
+  if (applications.length === 0) return <p className="muted">There are no applications yet.</p>;
   return (
     <>
       {applications.length > SEARCHABLE && <SearchField label="Search applications" value={search} onSearch={setSearch} />}

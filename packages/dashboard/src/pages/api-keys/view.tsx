@@ -121,8 +121,8 @@ const listColumns = (applications: readonly Application[]): ReadonlyArray<Column
 function Name({ apiKey }: { readonly apiKey: ApiKey }) {
   const { id, name, revokedAt, subject } = apiKey;
   return (
-    <span className={styles.name}>
-      <span className={styles.badges}>
+    <span className="lines">
+      <span className="cluster">
         {revokedAt === null && subject === undefined ? (
           <Link to="/api-keys" search={(all) => ({ ...all, key: id })} className={rowLink} dir="auto">
             {name}
@@ -132,17 +132,17 @@ function Name({ apiKey }: { readonly apiKey: ApiKey }) {
         )}
         <StateBadge state={readState(apiKey)} />
       </span>
-      <code className={styles.key}>{subject ?? maskKey(apiKey)}</code>
+      <code className="muted small">{subject ?? maskKey(apiKey)}</code>
     </span>
   );
 }
 
 function LastUse({ apiKey: { lastUsedAt, lastUsedIp } }: { readonly apiKey: ApiKey }) {
-  if (lastUsedAt === null) return <span className={styles.muted}>Never</span>;
+  if (lastUsedAt === null) return <span className="muted">Never</span>;
   return (
-    <span className={styles.name}>
+    <span className="lines">
       <RelativeTime at={lastUsedAt} />
-      {lastUsedIp !== null && <span className={styles.key}>from {lastUsedIp}</span>}
+      {lastUsedIp !== null && <span className="muted small">from {lastUsedIp}</span>}
     </span>
   );
 }

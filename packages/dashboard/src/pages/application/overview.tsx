@@ -1,4 +1,3 @@
-import type { Application, ApplicationSettings } from '@latchkey/client';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { applicationQuery, settingsQuery } from '../../api/queries.ts';
@@ -16,17 +15,17 @@ export function Overview() {
   const { data: application } = useQuery(applicationQuery(applicationId));
   const query = useQuery(settingsQuery(applicationId));
   if (!application) return null;
-  return <QueryView query={query}>{({ settings }) => <Parts application={application} settings={settings} />}</QueryView>;
-}
-
-function Parts({ application, settings }: { readonly application: Application; readonly settings: ApplicationSettings }) {
   return (
-    <>
-      <Settings applicationId={application.id} settings={settings} />
-      <RuntimeKeys application={application} />
-      <Usage applicationId={application.id} />
-      <Snippets applicationId={application.id} />
-      <DeleteApplication application={application} />
-    </>
+    <QueryView query={query}>
+      {({ settings }) => (
+        <>
+          <Settings applicationId={applicationId} settings={settings} />
+          <RuntimeKeys application={application} />
+          <Usage applicationId={applicationId} />
+          <Snippets applicationId={applicationId} />
+          <DeleteApplication application={application} />
+        </>
+      )}
+    </QueryView>
   );
 }

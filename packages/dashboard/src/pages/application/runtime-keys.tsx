@@ -9,7 +9,6 @@ import { Section } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { SecretField } from '../../components/secret-field.tsx';
 import { toast } from '../../toast/toasts.ts';
-import styles from './overview.module.css';
 
 const KEYS = [
   {
@@ -46,7 +45,7 @@ export function RuntimeKeys({ application }: { readonly application: Application
   );
   return (
     <Section title="Runtime keys" description={description}>
-      <div className={styles.keys}>
+      <div className="stack">
         {KEYS.map((key) => (
           <RuntimeKey key={key.type} application={application} runtimeKey={key} />
         ))}
@@ -73,10 +72,10 @@ function RuntimeKey({ application, runtimeKey: { type, field, previousField, nam
     onError: (err) => toast.error(`The overlap of the ${shortName} was not ended`, err),
   });
   return (
-    <div className={styles.key}>
+    <div className="stack close">
       <div>
-        <p className={styles.name}>{name}</p>
-        <p className={styles.hint}>{use}</p>
+        <p className="strong">{name}</p>
+        <p className="muted">{use}</p>
       </div>
       <SecretField name={shortName} value={value} prefixLength={value.lastIndexOf('_') + 1}>
         <ConfirmButton
@@ -105,7 +104,7 @@ function RuntimeKey({ application, runtimeKey: { type, field, previousField, nam
         </ConfirmButton>
       </SecretField>
       {previous && (
-        <p className={styles.hint}>
+        <p className="muted">
           The previous key is accepted until <RelativeTime at={previous.expiresAt} />.{' '}
           {previous.lastUsedAt ? (
             <>

@@ -19,7 +19,6 @@ import { Row, Rows } from '../../components/row.tsx';
 import { isChangedMeanwhile } from '../../error/explain-error.ts';
 import { toast } from '../../toast/toasts.ts';
 import { changeSetting } from './change-setting.ts';
-import styles from './overview.module.css';
 import { SwitchRow } from './switch-row.tsx';
 
 interface SettingsProps {
@@ -72,7 +71,7 @@ function Text(props: TextProps) {
   const edit = `Edit ${title.toLowerCase()}`;
   return (
     <Row name={title} hint={hint}>
-      <div className={styles.version}>
+      <div className="cluster">
         <code dir="auto">{props.value}</code>
         <Button small icon="edit" aria-label={edit} onClick={() => setEditing(true)}>
           Edit

@@ -1,6 +1,6 @@
 import { realtimeUrl, serverUrl } from '../../api/settings.ts';
+import { CopyFigure } from '../../components/copy-figure.tsx';
 import { Section } from '../../components/page.tsx';
-import { CopyFigure } from './copy-figure.tsx';
 
 /** First calls for an application, each to copy. */
 function readSnippets(id: string) {

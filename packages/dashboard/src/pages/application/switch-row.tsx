@@ -1,6 +1,6 @@
 import { useId } from 'react';
 import { Row } from '../../components/row.tsx';
-import { Switch } from '../../components/switch.tsx';
+import styles from './switch-row.module.css';
 
 interface SwitchRowProps {
   readonly title: string;
@@ -14,7 +14,16 @@ export function SwitchRow({ title, hint, checked, onChange }: SwitchRowProps) {
   const id = useId();
   return (
     <Row id={id} name={title} hint={hint}>
-      <Switch labelledBy={id} describedBy={`${id}-hint`} checked={checked} onChange={onChange} />
+      <input
+        type="checkbox"
+        role="switch"
+        className={styles.switch}
+        aria-labelledby={id}
+        aria-describedby={`${id}-hint`}
+        aria-checked={checked}
+        checked={checked}
+        onChange={(event) => onChange(event.currentTarget.checked)}
+      />
     </Row>
   );
 }

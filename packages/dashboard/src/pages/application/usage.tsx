@@ -1,8 +1,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { liveClientsQuery, usageQuery } from '../../api/queries.ts';
-import { DailyCharts, Line } from '../../components/daily-chart.tsx';
+import { DailyCharts } from '../../components/daily-chart.tsx';
 import { Section } from '../../components/page.tsx';
 import { QueryView } from '../../components/states.tsx';
+import { Line } from '../../components/usage-meter.tsx';
 
 export function Usage({ applicationId }: { readonly applicationId: string }) {
   const query = useQuery(usageQuery(applicationId));

@@ -2,7 +2,7 @@ import type { ApplicationListItem, ApplicationPage } from '@latchkey/client';
 import { APPLICATION_NAME, describeLength } from '@latchkey/contract/lengths';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { type ReactNode, useCallback } from 'react';
+import type { ReactNode } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { applicationListQuery, type Sort } from '../../api/queries.ts';
 import { Button } from '../../components/button.tsx';
@@ -86,11 +86,8 @@ const COLUMNS: ReadonlyArray<Column<ApplicationListItem>> = [
 function ApplicationList({ found: { applications, totalPages } }: { readonly found: ApplicationPage }) {
   const { search = '', page = 1, sort = 'name' } = route.useSearch();
   const navigate = route.useNavigate();
-  const setSearch = useCallback(
-    (text: string) =>
-      navigate({ search: ({ search, page, ...all }) => (text === '' ? all : { ...all, search: text }), replace: true }),
-    [navigate],
-  );
+  const setSearch = (text: string) =>
+    navigate({ search: ({ search, page, ...all }) => (text === '' ? all : { ...all, search: text }), replace: true });
   const setPage = (wanted: number) => navigate({ search: (all) => ({ ...all, page: wanted }) });
   const sorting = {
     value: sort,

@@ -24,9 +24,9 @@ export function Entry({ entry, names }: { readonly entry: AuditEntry; readonly n
             <span className={styles.action}>
               {nameAction(action)} {what !== undefined && <bdi>{what}</bdi>}
             </span>
-            <span className={styles.muted}>{describeActor(entry, names)}</span>
+            <span className="muted small">{describeActor(entry, names)}</span>
           </span>
-          <time className={styles.time} dateTime={at} title={formatExact(at)}>
+          <time className={`${styles.time} muted small`} dateTime={at} title={formatExact(at)}>
             {timeOfDay.format(new Date(at))}
           </time>
           <Icon name="chevronRight" />
@@ -42,35 +42,27 @@ function Details({ entry, names }: { readonly entry: AuditEntry; readonly names:
   const rows: ReadonlyArray<readonly [string, ReactNode]> = [
     ['Time', formatExact(at)],
     ['Action', <code key="action">{action}</code>],
-    ...(applicationId === null ? [] : ([['Application', <Application key="a" id={applicationId} names={names} />]] as const)),
+    ['Application', applicationId && <Application key="application" id={applicationId} names={names} />],
     [SUBJECTS[subject.kind], <ShortId key="subject" id={subject.id} />],
-    ...(actor.credentialId === null
-      ? []
-      : ([[actor.kind === 'api_key' ? 'API key' : 'Session', <ShortId key="actor" id={actor.credentialId} />]] as const)),
+    [actor.kind === 'api_key' ? 'API key' : 'Session', actor.credentialId && <ShortId key="actor" id={actor.credentialId} />],
     ...Object.entries(changes).map(
       ([name, value]) => [nameField(name), <bdi key={name}>{describeValue(name, value, names)}</bdi>] as const,
     ),
-    ...(requestId === null
-      ? []
-      : ([
-          [
-            'Request',
-            <span key="request">
-              <code>{requestId}</code> <CopyButton value={requestId} label="Copy request id" />
-            </span>,
-          ],
-        ] as const)),
+    ['Request', requestId && <Request key="request" id={requestId} />],
     ['Entry', <ShortId key="entry" id={id} />],
   ];
   return (
     <dl className={styles.details}>
-      {rows.map(([term, value], index) => (
-        // Changes may have the name of another row.
-        <div key={`${index} ${term}`} className={styles.pair}>
-          <dt>{term}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
+      {rows.map(
+        ([term, value], index) =>
+          value && (
+            // Changes may have the name of another row.
+            <div key={`${index} ${term}`} className={styles.pair}>
+              <dt>{term}</dt>
+              <dd>{value}</dd>
+            </div>
+          ),
+      )}
     </dl>
   );
 }
@@ -81,6 +73,12 @@ const SUBJECTS: Readonly<Record<AuditEntry['subject']['kind'], string>> = {
   application: 'Changed application',
   file: 'File',
 };
+
+const Request = ({ id }: { readonly id: string }) => (
+  <span>
+    <code>{id}</code> <CopyButton value={id} label="Copy request id" />
+  </span>
+);
 
 function Application({ id, names }: { readonly id: string; readonly names: Names }) {
   const name = names.applications.get(id);

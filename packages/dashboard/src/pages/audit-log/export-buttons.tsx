@@ -27,7 +27,7 @@ export function ExportButtons({ filter }: { readonly filter: AuditFilter }) {
     onError: (error) => running.current?.signal.aborted || toast.error('The audit log was not exported', error),
   });
   return (
-    <div className={styles.exports}>
+    <div className={`${styles.exports} cluster`}>
       {exporting.isPending ? (
         <>
           <span role="status">{count.toLocaleString('en')} entries…</span>

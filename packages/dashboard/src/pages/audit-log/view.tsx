@@ -1,7 +1,7 @@
 import type { AuditEntry } from '@latchkey/client';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useCallback, useMemo } from 'react';
+import { useMemo } from 'react';
 import { type AuditFilter, apiKeysQuery, applicationsQuery, auditLogQuery, toAuditQuery } from '../../api/queries.ts';
 import { Button } from '../../components/button.tsx';
 import { SelectField } from '../../components/form.tsx';
@@ -21,10 +21,8 @@ const route = getRouteApi('/signed-in/audit-log');
 export function AuditLogPage() {
   const { search = '', ...filter } = route.useSearch();
   const navigate = route.useNavigate();
-  const setSearch = useCallback(
-    (text: string) => navigate({ search: ({ search, ...all }) => (text === '' ? all : { ...all, search: text }), replace: true }),
-    [navigate],
-  );
+  const setSearch = (text: string) =>
+    navigate({ search: ({ search, ...all }) => (text === '' ? all : { ...all, search: text }), replace: true });
   return (
     <>
       <PageHeader title="Audit log" description="Who changed what, newest first. Entries cannot be changed here." />
@@ -96,8 +94,8 @@ function Entries({ filter, search }: { readonly filter: AuditFilter; readonly se
       )}
       {groupByDay(entries).map(([day, ofDay]) => (
         <section key={day} aria-label={day}>
-          <h2 className={styles.day}>{day}</h2>
-          <ul className={styles.entries}>
+          <h2 className={`${styles.day} muted small`}>{day}</h2>
+          <ul className="frame">
             {ofDay.map((entry) => (
               <Entry key={entry.id} entry={entry} names={names} />
             ))}
@@ -121,19 +119,12 @@ function Entries({ filter, search }: { readonly filter: AuditFilter; readonly se
 
 function NoEntries({ isFiltered }: { readonly isFiltered: boolean }) {
   const navigate = route.useNavigate();
-  if (!isFiltered)
-    return (
-      <EmptyState icon="log" title="No entries yet">
-        Each change of this account appears here.
-      </EmptyState>
-    );
+  const clear = <Button onClick={() => navigate({ search: {} })}>Clear filter</Button>;
   return (
-    <EmptyState
-      icon="log"
-      title="No entry matches"
-      action={<Button onClick={() => navigate({ search: {} })}>Clear filter</Button>}
-    >
-      Nothing of this kind was done in the time that the log goes back.
+    <EmptyState icon="log" title={isFiltered ? 'No entry matches' : 'No entries yet'} action={isFiltered && clear}>
+      {isFiltered
+        ? 'Nothing of this kind was done in the time that the log goes back.'
+        : 'Each change of this account appears here.'}
     </EmptyState>
   );
 }

@@ -4,34 +4,17 @@ import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { serverUrl } from '../../api/settings.ts';
-import { Dialog } from '../../components/dialog.tsx';
 import { Field, Form, InputError, SelectField, TextField } from '../../components/form.tsx';
 import { readProof, SecondFactorField } from '../../session/owner-proof.tsx';
 import { ApplicationChoice, readRights, Scopes } from '../api-keys/key-form.tsx';
 import { TEMPLATES, type Template } from './templates.ts';
 
-interface TrustIssuerProps {
-  readonly open: boolean;
-  readonly onClose: () => void;
+interface TrustFormProps {
+  readonly onCancel: () => void;
   readonly onCreated: (trusted: TrustedIssuer) => void;
 }
 
-export function TrustIssuerDialog({ open, onClose, onCreated }: TrustIssuerProps) {
-  return (
-    <Dialog
-      open={open}
-      onClose={onClose}
-      stays
-      wide
-      title="Trust an issuer"
-      description="Jobs whose token has these claims get a key that expires soon. No key is stored at the CI server."
-    >
-      <TrustForm onCancel={onClose} onCreated={onCreated} />
-    </Dialog>
-  );
-}
-
-function TrustForm({ onCancel, onCreated }: { readonly onCancel: () => void } & Pick<TrustIssuerProps, 'onCreated'>) {
+export function TrustForm({ onCancel, onCreated }: TrustFormProps) {
   const [template, setTemplate] = useState(TEMPLATES[0] as Template);
   const creation = useMutation({
     mutationFn: async (values: FormData) => latchkey.trustedIssuers.create(readIssuer(template, values)),

@@ -6,7 +6,7 @@ import { trustedIssuersQuery } from '../../api/queries.ts';
 import { serverUrl } from '../../api/settings.ts';
 import { Button, IconButton } from '../../components/button.tsx';
 import { ConfirmButton } from '../../components/confirm-dialog.tsx';
-import { CopyButton } from '../../components/copy-button.tsx';
+import { CopyFigure } from '../../components/copy-figure.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { PageHeader } from '../../components/page.tsx';
 import { EmptyState, QueryView } from '../../components/states.tsx';
@@ -16,7 +16,7 @@ import styles from '../api-keys/api-keys.module.css';
 import { KeyTabs } from '../api-keys/key-tabs.tsx';
 import { nameScopes, summarizeScopes } from '../api-keys/scopes.ts';
 import { findTemplate } from './templates.ts';
-import { TrustIssuerDialog } from './trust-issuer.tsx';
+import { TrustForm } from './trust-issuer.tsx';
 
 const route = getRouteApi('/signed-in/api-keys/trusted-issuers');
 
@@ -50,7 +50,16 @@ export function TrustedIssuersPage() {
           )
         }
       </QueryView>
-      <TrustIssuerDialog open={create} onClose={() => show({})} onCreated={({ id }) => show({ issuer: id })} />
+      <Dialog
+        open={create}
+        onClose={() => show({})}
+        stays
+        wide
+        title="Trust an issuer"
+        description="Jobs whose token has these claims get a key that expires soon. No key is stored at the CI server."
+      >
+        <TrustForm onCancel={() => show({})} onCreated={({ id }) => show({ issuer: id })} />
+      </Dialog>
       <JobDialog trusted={query.data?.find(({ id }) => id === issuer)} onClose={() => show({})} />
     </>
   );
@@ -61,20 +70,20 @@ const COLUMNS: ReadonlyArray<Column<TrustedIssuer>> = [
     label: 'Name',
     isName: true,
     cell: ({ id, name, issuer }) => (
-      <span className={styles.name}>
+      <span className="lines">
         <Link to="/api-keys/trusted-issuers" search={{ issuer: id }} className={rowLink} dir="auto">
           {name}
         </Link>
-        <span className={styles.key}>{issuer}</span>
+        <span className="muted small">{issuer}</span>
       </span>
     ),
   },
   {
     label: 'Tokens with',
     cell: ({ claims }) => (
-      <span className={styles.name}>
+      <span className="lines">
         {Object.entries(claims).map(([claim, value]) => (
-          <code key={claim} className={styles.key}>
+          <code key={claim} className="muted small">
             {claim}={String(value)}
           </code>
         ))}
@@ -84,9 +93,9 @@ const COLUMNS: ReadonlyArray<Column<TrustedIssuer>> = [
   {
     label: 'May do',
     cell: ({ scopes, allApplications, applicationIds }) => (
-      <span className={classes(styles.name, styles.words)}>
+      <span className={classes('lines', styles.words)}>
         <span title={nameScopes(scopes).join(', ')}>{summarizeScopes(scopes)}</span>
-        <span className={styles.key}>
+        <span className="muted small">
           {allApplications ? 'All applications' : `${applicationIds.length} chosen applications`}
         </span>
       </span>
@@ -125,10 +134,9 @@ function JobDialog({ trusted, onClose }: { readonly trusted: TrustedIssuer | und
       description="None of this is a secret. The command line finds the token of the job and exchanges it."
     >
       {job !== undefined && (
-        <div className={styles.stack}>
-          <pre className={styles.job}>{job}</pre>
-          <div className={styles.actions}>
-            <CopyButton value={job} label="Copy configuration" text="Copy" />
+        <div className="stack">
+          <CopyFigure name="Configuration" text={job} />
+          <div className="cluster end">
             <Button variant="primary" onClick={onClose}>
               Done
             </Button>

@@ -11,6 +11,7 @@ import { ShortId } from '../../../components/short-id.tsx';
 import { type Column, Table } from '../../../components/table.tsx';
 import { downloadUrl } from '../../../download/download.ts';
 import { formatBytes } from '../../../format/bytes.ts';
+import { classes } from '../../../styles/classes.ts';
 import { toast } from '../../../toast/toasts.ts';
 import styles from './files.module.css';
 import { NameForm } from './name-form.tsx';
@@ -48,7 +49,7 @@ export function FileTable({ applicationId, files }: FileTableProps) {
       cell: ({ createdAt, user }) => (
         <span>
           <RelativeTime at={createdAt} />
-          <span className={styles.type}>by {user.username}</span>
+          <span className={classes(styles.type, 'muted small')}>by {user.username}</span>
         </span>
       ),
     },
@@ -66,7 +67,7 @@ function Name({ file: { displayName, contentType, presignedUrlsCount: count } }:
       <Icon name="file" />
       <span>
         <span dir="auto">{displayName}</span>
-        <span className={styles.type}>
+        <span className={classes(styles.type, 'muted small')}>
           {contentType === 'application/octet-stream' ? 'Binary' : contentType}
           {count > 0 && ` · ${count} download ${count === 1 ? 'link' : 'links'} created`}
         </span>

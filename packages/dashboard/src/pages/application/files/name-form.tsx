@@ -58,7 +58,7 @@ export function NameForm({ applicationId, label, name, current, action, takesFoc
   }, [takesFocus]);
   return (
     <form
-      className={styles.nameForm}
+      className="stack close"
       onSubmit={(event) => {
         event.preventDefault();
         if (problem === undefined) onSubmit(withoutInvisible(text));
@@ -83,7 +83,7 @@ export function NameForm({ applicationId, label, name, current, action, takesFoc
         </Button>
         <Button onClick={onCancel}>Cancel</Button>
       </div>
-      <p id={`${id}-hint`} className={styles.hint} role="status">
+      <p id={`${id}-hint`} className="muted small" role="status">
         <NameHint problem={problem} isFree={isFree} />
       </p>
       {error}
@@ -92,6 +92,6 @@ export function NameForm({ applicationId, label, name, current, action, takesFoc
 }
 
 function NameHint({ problem, isFree }: { readonly problem?: string | undefined; readonly isFree?: boolean | undefined }) {
-  if (problem !== undefined) return <span className={styles.problem}>{problem}</span>;
-  return isFree ? <span className={styles.free}>This name is free.</span> : NAME_RULE;
+  if (problem !== undefined) return <span className={styles.failed}>{problem}</span>;
+  return isFree ? <span className={styles.stored}>This name is free.</span> : NAME_RULE;
 }

@@ -1,10 +1,10 @@
 import type { Upload } from '@latchkey/client';
 import { useQuery } from '@tanstack/react-query';
-import { useRef } from 'react';
 import { latchkey } from '../../../api/client.ts';
 import { unfinishedQuery } from '../../../api/queries.ts';
 import { Button } from '../../../components/button.tsx';
 import { ConfirmButton } from '../../../components/confirm-dialog.tsx';
+import { FileButton } from '../../../components/file-button.tsx';
 import { RelativeTime } from '../../../components/relative-time.tsx';
 import { ProgressBar } from '../../../components/usage-meter.tsx';
 import { formatBytes } from '../../../format/bytes.ts';
@@ -19,7 +19,7 @@ export function UnfinishedUploads({ applicationId }: { readonly applicationId: s
   const unfinished = data.filter(({ fileName }) => !own.some(({ name }) => name === fileName));
   if (unfinished.length === 0) return null;
   return (
-    <section className={styles.queue} aria-label="Unfinished uploads">
+    <section className="frame" aria-label="Unfinished uploads">
       <div className={styles.queueHead}>
         <h2>Unfinished uploads</h2>
       </div>
@@ -34,16 +34,21 @@ export function UnfinishedUploads({ applicationId }: { readonly applicationId: s
 
 function Row({ upload }: { readonly upload: Upload }) {
   const { fileName, byteOffset, byteSize, expiresAt } = upload;
-  const input = useRef<HTMLInputElement>(null);
   return (
     <li className={styles.upload}>
       <div className={styles.uploadLine}>
         <span className={styles.uploadName}>{fileName}</span>
         <span className={styles.actions}>
           {canContinue(upload) && (
-            <Button small aria-label={`Continue ${fileName}`} onClick={() => input.current?.click()}>
-              Continue
-            </Button>
+            <FileButton
+              button={
+                <Button small aria-label={`Continue ${fileName}`}>
+                  Continue
+                </Button>
+              }
+              label={`File of ${fileName}`}
+              onFiles={([file]) => file && continueUpload(upload, file)}
+            />
           )}
           <ConfirmButton
             button={
@@ -70,18 +75,6 @@ function Row({ upload }: { readonly upload: Upload }) {
         </span>
         {!canContinue(upload) && <span>Continue it with the program that began it</span>}
       </p>
-      <input
-        ref={input}
-        type="file"
-        hidden
-        aria-label={`File of ${fileName}`}
-        onChange={({ currentTarget }) => {
-          const [file] = currentTarget.files ?? [];
-          if (file) continueUpload(upload, file);
-          // The same file may be chosen again.
-          currentTarget.value = '';
-        }}
-      />
     </li>
   );
 }

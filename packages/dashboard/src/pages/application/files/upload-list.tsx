@@ -1,8 +1,7 @@
 import { Button, IconButton } from '../../../components/button.tsx';
 import { formatSeconds, useSecondsUntil } from '../../../components/countdown.tsx';
-import { RequestId } from '../../../components/notice.tsx';
+import { ErrorNotice } from '../../../components/notice.tsx';
 import { ProgressBar } from '../../../components/usage-meter.tsx';
-import { explainError } from '../../../error/explain-error.ts';
 import { formatBytes } from '../../../format/bytes.ts';
 import { classes } from '../../../styles/classes.ts';
 import { numberName } from './file-name.ts';
@@ -22,12 +21,12 @@ export function UploadList({ applicationId }: { readonly applicationId: string }
   const startAll = (uploads: readonly Upload[], ifTaken: IfTaken) => uploads.map(({ id }) => uploadQueue.start(id, { ifTaken }));
   const hasEnded = own.some(({ state }) => ['done', 'cancelled', 'rejected'].includes(state.kind));
   return (
-    <section className={styles.queue} aria-label="Uploads">
+    <section className="frame" aria-label="Uploads">
       <div className={styles.queueHead}>
         <h2>
           <span role="status">{summarize(own)}</span>
         </h2>
-        <div className={styles.choice}>
+        <div className="cluster">
           {unnamed.length > 1 && (
             <Button small onClick={() => startAll(unnamed, 'ask')}>
               Accept all suggested names
@@ -124,7 +123,7 @@ function Row({ upload }: { readonly upload: Upload }) {
 function TakenActions({ id, name }: Pick<Upload, 'id' | 'name'>) {
   return (
     <>
-      <div className={styles.choice}>
+      <div className="cluster">
         <Button small aria-label={`Replace ${name}`} onClick={() => uploadQueue.start(id, { ifTaken: 'replace' })}>
           Replace
         </Button>
@@ -160,7 +159,7 @@ function RowActions({ upload: { id, name, state } }: { readonly upload: Upload }
 }
 
 function StateLine({ upload: { file, ifTaken, state } }: { readonly upload: Upload }) {
-  if (state.kind === 'failed') return <Failure error={state.error} />;
+  if (state.kind === 'failed') return <ErrorNotice error={state.error} />;
   if (state.kind === 'rejected')
     return (
       <p className={classes(styles.state, styles.failed)} role="alert">
@@ -199,17 +198,5 @@ function describeProgress({ sentBytes, bytesPerSecond }: Progress, size: number)
       {bytesPerSecond > 0 && <span>{formatBytes(Math.round(bytesPerSecond))}/s</span>}
       {secondsLeft !== undefined && <span>{formatSeconds(secondsLeft)} left</span>}
     </>
-  );
-}
-
-function Failure({ error }: { readonly error: unknown }) {
-  const { title, advice, requestId } = explainError(error);
-  return (
-    <div role="alert">
-      <p className={classes(styles.state, styles.failed)}>
-        {title}. {advice}
-      </p>
-      <RequestId id={requestId} />
-    </div>
   );
 }

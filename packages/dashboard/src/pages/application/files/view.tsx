@@ -1,9 +1,10 @@
 import type { FilePage } from '@latchkey/client';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { type ReactNode, useCallback, useRef } from 'react';
+import type { ReactNode } from 'react';
 import { filesMetadataQuery, filesQuery } from '../../../api/queries.ts';
 import { Button } from '../../../components/button.tsx';
+import { FileButton } from '../../../components/file-button.tsx';
 import { Pagination } from '../../../components/pagination.tsx';
 import { RelativeTime } from '../../../components/relative-time.tsx';
 import { SearchField } from '../../../components/search-field.tsx';
@@ -26,7 +27,6 @@ export function FilesPage() {
   const { applicationId } = route.useParams();
   const { page = 1, search = '' } = route.useSearch();
   const query = useQuery(filesQuery(applicationId, page, search));
-  const input = useRef<HTMLInputElement>(null);
   const upload = (files: readonly File[], folders = 0) => {
     if (folders > 0) toast.failure('Folders are not uploaded', 'Drop the files in them instead.');
     if (uploadQueue.add(applicationId, files) < files.length)
@@ -34,24 +34,19 @@ export function FilesPage() {
   };
   const { isOver, handlers } = useDropTarget(upload);
   const button = (
-    <Button variant="primary" icon="upload" onClick={() => input.current?.click()}>
-      Upload files
-    </Button>
+    <FileButton
+      button={
+        <Button variant="primary" icon="upload">
+          Upload files
+        </Button>
+      }
+      label="Files to upload"
+      multiple
+      onFiles={(files) => upload(files)}
+    />
   );
   return (
     <div className={classes(styles.page, isOver && styles.dropping)} {...handlers}>
-      <input
-        ref={input}
-        type="file"
-        multiple
-        hidden
-        aria-label="Files to upload"
-        onChange={({ currentTarget }) => {
-          upload([...(currentTarget.files ?? [])]);
-          // The same files may be chosen again.
-          currentTarget.value = '';
-        }}
-      />
       <Meters applicationId={applicationId} />
       <UploadList applicationId={applicationId} />
       <UnfinishedUploads applicationId={applicationId} />
@@ -75,7 +70,7 @@ function Meters({ applicationId }: { readonly applicationId: string }) {
   const { data: metadata } = useQuery(filesMetadataQuery(applicationId));
   if (!limits) return null;
   return (
-    <div className={styles.meters}>
+    <div className={classes(styles.meters, 'frame')}>
       <UsageMeter
         label="Storage of the account"
         current={limits.storageSizeMib.currentValue}
@@ -90,7 +85,7 @@ function Meters({ applicationId }: { readonly applicationId: string }) {
       {metadata && (
         <div>
           <p>{metadata.totalFiles === 1 ? '1 file' : `${metadata.totalFiles} files`} in this application</p>
-          <p className={styles.hint}>
+          <p className="muted small">
             {metadata.lastUploadedAt === null ? (
               'Nothing uploaded yet'
             ) : (
@@ -115,10 +110,7 @@ interface FilesProps {
 function Files({ applicationId, found: { files, totalPages }, button }: FilesProps) {
   const { page = 1, search = '' } = route.useSearch();
   const navigate = route.useNavigate();
-  const setSearch = useCallback(
-    (text: string) => navigate({ search: text === '' ? {} : { search: text }, replace: true }),
-    [navigate],
-  );
+  const setSearch = (text: string) => navigate({ search: text === '' ? {} : { search: text }, replace: true });
   const setPage = (wanted: number) => navigate({ search: (all) => ({ ...all, page: wanted }) });
   return (
     <div>

@@ -4,11 +4,11 @@ import { useState } from 'react';
 import { latchkey } from '../../../api/client.ts';
 import { releaseSettingsQuery } from '../../../api/queries.ts';
 import { serverUrl } from '../../../api/settings.ts';
+import { CopyFigure } from '../../../components/copy-figure.tsx';
 import { SelectField } from '../../../components/form.tsx';
 import { Section } from '../../../components/page.tsx';
 import { QueryView } from '../../../components/states.tsx';
 import { toast } from '../../../toast/toasts.ts';
-import { CopyFigure } from '../copy-figure.tsx';
 import { SwitchRow } from '../switch-row.tsx';
 
 /** Updaters, each with the path of its feed below that of the channel. */

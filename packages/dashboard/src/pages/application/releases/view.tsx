@@ -89,7 +89,7 @@ const COLUMNS: ReadonlyArray<Column<Release>> = [
   {
     label: '',
     cell: (release) => (
-      <span className={styles.actions}>
+      <span className="cluster">
         {ACTIONS[release.status].map((action) => (
           <ActionButton key={action.name} release={release} action={action} />
         ))}
