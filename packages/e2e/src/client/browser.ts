@@ -30,6 +30,18 @@ export interface OpenOptions {
   readonly prepare?: (page: Page) => Promise<unknown>;
 }
 
+export const heading = (page: Page, name?: string | RegExp) =>
+  page.getByRole('heading', { level: 1, ...(name !== undefined && { name }) });
+export const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name, exact: typeof name === 'string' });
+/** Toasts have the role too. */
+export const dialog = (page: Page) => page.locator('[role="dialog"]:not([aria-modal="false"])');
+
+export async function fillSignIn(page: Page, { email, password }: Pick<Owner, 'email' | 'password'>): Promise<void> {
+  await page.getByLabel('Email').fill(email);
+  await page.getByLabel('Password').fill(password);
+  await page.keyboard.press('Enter');
+}
+
 let launched: Promise<BrowserContext> | undefined;
 
 /** The browser of all files of a worker, which ends with its process: a start costs seconds. */

@@ -1,8 +1,7 @@
 import { readFile } from 'node:fs/promises';
-import type { Page } from 'playwright-core';
 import sharp from 'sharp';
 import { describe, expect, it } from 'vitest';
-import { checkAccessibility, checkWidth, PHONE, useBrowser } from '../client/browser.ts';
+import { button, checkAccessibility, checkWidth, dialog, fillSignIn, heading, PHONE, useBrowser } from '../client/browser.ts';
 import { cookieOf, createApplication, signUp } from '../client/caller.ts';
 import { IN_CHROMIUM } from '../client/chromium.ts';
 import { upload } from '../client/files.ts';
@@ -12,10 +11,6 @@ import { waitForMail } from '../fakes/mail.ts';
 const IPHONE =
   'Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.0 Mobile Safari/604.1';
 const HOSTILE = `<script>alert(1)</script>${'W'.repeat(200)}`;
-
-const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
-/** Toasts have the role too. */
-const dialog = (page: Page) => page.locator('[role="dialog"]:not([aria-modal="false"])');
 
 describe('the account page', IN_CHROMIUM, () => {
   const open = useBrowser();
@@ -98,7 +93,7 @@ describe('the account page', IN_CHROMIUM, () => {
     const owner = await signUp();
     const page = await open('/sign-in', { statuses: [401] });
     await page.getByRole('link', { name: 'Forgot password?' }).click();
-    await page.getByRole('heading', { name: 'Reset your password' }).waitFor();
+    await heading(page, 'Reset your password').waitFor();
     await page.getByLabel('Email').fill(owner.email);
     await page.keyboard.press('Enter');
     await page.getByText('Check your mail').waitFor();
@@ -108,7 +103,7 @@ describe('the account page', IN_CHROMIUM, () => {
     await page.goto(`/reset-password#token=${(await waitForMail(owner.email)).token}`);
     await page.getByLabel('New password').fill('another passphrase');
     await page.keyboard.press('Enter');
-    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await heading(page, 'Sign in').waitFor();
     isSignIn.resolve();
     await page.getByText('Sign in with the new password.').waitFor();
 
@@ -118,9 +113,7 @@ describe('the account page', IN_CHROMIUM, () => {
     await session.post('/api/v1/auth/email/change', { email, password: 'another passphrase' });
     await page.goto(`/confirm-email#token=${(await waitForMail(email)).token}`);
     await button(page, 'Confirm email').click();
-    await page.getByLabel('Email').fill(owner.email);
-    await page.getByLabel('Password').fill('another passphrase');
-    await page.keyboard.press('Enter');
+    await fillSignIn(page, { ...owner, password: 'another passphrase' });
     await page.waitForURL('**/account');
     expect((await session.get('/api/v1/auth/session')).data.account.email).toBe(email);
   });
@@ -145,7 +138,7 @@ describe('the account page', IN_CHROMIUM, () => {
     await checkAccessibility(page);
     await page.getByLabel('Password').fill(owner.password);
     await confirm.click();
-    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await heading(page, 'Sign in').waitFor();
     expect((await owner.session.get('/api/v1/auth/session')).status).toBe(401);
   });
 });

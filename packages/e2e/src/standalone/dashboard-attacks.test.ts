@@ -3,12 +3,10 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
-import { BROWSER_ARGS, useBrowser } from '../client/browser.ts';
+import { BROWSER_ARGS, fillSignIn, heading, useBrowser } from '../client/browser.ts';
 import { createApplication, type Owner, signUp } from '../client/caller.ts';
 import { chromiumPath, IN_CHROMIUM } from '../client/chromium.ts';
 import { proxyTo } from '../fakes/page-server.ts';
-
-const heading = (page: Page, name?: string) => page.getByRole('heading', { level: 1, ...(name !== undefined && { name }) });
 
 /** Values of `returnTo`, as the router parses them from the URL; search.test.ts has more texts. */
 const OTHER_SITES = [
@@ -57,9 +55,7 @@ describe('an attack on the dashboard', IN_CHROMIUM, () => {
     await page.getByRole('link', { name: 'Sign in' }).click();
     // The page before has fields of the same names.
     await heading(page, 'Sign in').waitFor();
-    await page.getByLabel('Email').fill(owner.email);
-    await page.getByLabel('Password').fill(owner.password);
-    await page.keyboard.press('Enter');
+    await fillSignIn(page, owner);
     await heading(page, 'Applications').waitFor();
   });
 

@@ -4,16 +4,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '@latchkey/testkit/eventually';
 import type { Page } from 'playwright-core';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
-import { checkAccessibility, checkWidth, DESK, PHONE, useBrowser } from '../client/browser.ts';
+import { button, checkAccessibility, checkWidth, DESK, dialog, PHONE, useBrowser } from '../client/browser.ts';
 import { createApplication, createKey, signUp, unique } from '../client/caller.ts';
 import { IN_CHROMIUM } from '../client/chromium.ts';
 import { listFiles, MIB, upload } from '../client/files.ts';
 import { LiveClient, readSocketKey, setSetting } from '../client/live.ts';
 import { uploadHead } from '../client/routes.ts';
-
-const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
-/** Toasts have the role too. */
-const dialog = (page: Page) => page.locator('[role="dialog"]:not([aria-modal="false"])');
 
 const file = (name: string, byteSize: number) => ({
   name,
@@ -111,33 +107,22 @@ describe('further pages of the dashboard', IN_CHROMIUM, () => {
     await page.getByText('There is no such application').waitFor();
   });
 
-  it('shows the live clients of an application without polling', async () => {
-    const owner = await signUp();
-    const applicationId = await createApplication(owner.session, 'Difference Engine');
-    const prepare = (page: Page) => page.addInitScript('globalThis.setInterval = () => 0');
-    const page = await open(`/applications/${applicationId}`, { owner, prepare });
-    const showCount = (count: string) =>
-      page.getByText('Live clients now').locator('..').getByText(count, { exact: true }).waitFor();
-    await showCount('0');
-    const { ws } = new LiveClient(inject('latchkeyInstance').realtimeUrl, await readSocketKey(owner.session, applicationId));
-    onTestFinished(() => ws.terminate());
-    await showCount('1');
-    ws.close();
-    await showCount('0');
-  });
-
-  it('shows usage by day as bars and as a table, and live clients', async () => {
+  it('shows usage by day as bars and as a table, and live clients without polling', async () => {
     const owner = await signUp();
     const applicationId = await createApplication(owner.session, 'Difference Engine');
     const none = { events: 0, downloads: 0, uploads: 0, clientsMax: 0 };
     const days = [none, { ...none, downloads: 3, clientsMax: 2 }, { ...none, downloads: 6 }];
     const data = days.map((counts, i) => ({ date: `2026-05-1${i}`, ...counts }));
-    const prepare = (page: Page) =>
-      page.route('**/get-usage?*', (route) => route.fulfill({ json: { success: true, message: '', data } }));
+    const prepare = async (page: Page) => {
+      await page.addInitScript('globalThis.setInterval = () => 0');
+      await page.route('**/get-usage?*', (route) => route.fulfill({ json: { success: true, message: '', data } }));
+    };
     const page = await open(`/applications/${applicationId}`, { owner, prepare });
     await page.getByText('9 in 3 days').waitFor();
     await page.getByText('0 in 3 days').waitFor();
-    await page.getByText('Live clients now').locator('..').getByText('0', { exact: true }).waitFor();
+    const showCount = (count: string) =>
+      page.getByText('Live clients now').locator('..').getByText(count, { exact: true }).waitFor();
+    await showCount('0');
     const bars = page.locator('figure svg g rect:last-child');
     expect(await bars.evaluateAll((all) => all.map((bar) => bar.getAttribute('height')))).toEqual(['0', '0.5', '1']);
     await page.getByText('Show as a table').click();
@@ -145,6 +130,11 @@ describe('further pages of the dashboard', IN_CHROMIUM, () => {
     expect(await page.getByRole('table', { name: 'Usage by day' }).getByRole('row').count()).toBe(3);
     await checkAccessibility(page);
     await checkWidth(page);
+    const { ws } = new LiveClient(inject('latchkeyInstance').realtimeUrl, await readSocketKey(owner.session, applicationId));
+    onTestFinished(() => ws.terminate());
+    await showCount('1');
+    ws.close();
+    await showCount('0');
   });
 
   it('creates an API key that works, shows it once, changes and revokes it', async () => {

@@ -1,21 +1,10 @@
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { checkAccessibility, useBrowser } from '../client/browser.ts';
+import { button, checkAccessibility, dialog, fillSignIn, heading, useBrowser } from '../client/browser.ts';
 import { createApplication, createKey, type Owner, signUp, unique } from '../client/caller.ts';
 import { IN_CHROMIUM } from '../client/chromium.ts';
 import { setSetting } from '../client/live.ts';
 import { signUpGuarded } from '../client/two-factor.ts';
-
-const heading = (page: Page, name: string | RegExp) => page.getByRole('heading', { level: 1, name });
-const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name, exact: typeof name === 'string' });
-/** Toasts have the role too. */
-const dialog = (page: Page) => page.locator('[role="dialog"]:not([aria-modal="false"])');
-
-async function fillSignIn(page: Page, { email, password }: Pick<Owner, 'email' | 'password'>): Promise<void> {
-  await page.getByLabel('Email').fill(email);
-  await page.getByLabel('Password').fill(password);
-  await page.keyboard.press('Enter');
-}
 
 describe('the dashboard in a browser', IN_CHROMIUM, () => {
   const open = useBrowser();
