@@ -8,7 +8,7 @@ import { SeededRandom } from '../client/random.ts';
 import { uploadHead } from '../client/routes.ts';
 import { workUnderKills } from './kills.ts';
 import { randomBytes } from './load-driver.ts';
-import { isPassing, RESPONSE_MS_MAX, Repeater, Tally } from './repeater.ts';
+import { createRepeater, isPassing, RESPONSE_MS_MAX, Tally } from './repeater.ts';
 import { describeOutcome, isLost, Violation } from './request.ts';
 import { checkBytes, readStoredState } from './stored-state.ts';
 import type { Target } from './target.ts';
@@ -44,84 +44,66 @@ interface Stored {
 const sumMib = (byteSizes: readonly number[]) => byteSizes.reduce((sum, size) => sum + Math.max(1, size / MIB), 0);
 
 /** A client of an account that uploads files in chunks, which break off at random offsets. */
-class CutClient {
-  readonly #repeater: Repeater;
-  readonly #random: SeededRandom;
-  readonly #owner: Api;
-  readonly #headers: Api['headers'];
-  readonly #applicationId: string;
-  readonly #stored: Stored[] = [];
-  readonly #left: Upload[] = [];
-  #serial = 0;
-
-  private constructor(repeater: Repeater, owner: Api, headers: Api['headers'], applicationId: string) {
-    this.#repeater = repeater;
-    this.#random = repeater.random;
-    this.#owner = owner;
-    this.#headers = headers;
-    this.#applicationId = applicationId;
-  }
-
-  static async start(target: Target, seed: number, tally: Tally): Promise<CutClient> {
-    const owner = await signUp(new Api(target.baseUrl));
-    const { api } = await createKey(owner);
-    const repeater = new Repeater(target.baseUrl, new SeededRandom(seed), tally);
-    return new CutClient(repeater, owner.session, api.headers, await createApplication(api));
-  }
+async function startCutClient(target: Target, seed: number, tally: Tally) {
+  const owner = await signUp(new Api(target.baseUrl));
+  const [{ session }, { api }] = [owner, await createKey(owner)];
+  const applicationId = await createApplication(api);
+  const random = new SeededRandom(seed);
+  const repeater = createRepeater(target.baseUrl, random, tally);
+  const stored: Stored[] = [];
+  const left: Upload[] = [];
+  let serial = 0;
 
   /** Uploads a file. @throws {Violation} */
-  async upload(): Promise<void> {
-    const random = this.#random;
+  async function uploadFile(): Promise<void> {
     const bytes = randomBytes(random, 1 + random.below(random.pick(SIZES_MAX)));
     const fates: readonly Fate[] = ['left', 'ended', 'removed'];
     // An account has four unfinished uploads, which reserve storage.
-    const mayLeave =
-      this.#left.length < 3 && sumMib([...this.#left.map(({ bytes: { length } }) => length), bytes.length]) <= LEFT_MIB_MAX;
+    const mayLeave = left.length < 3 && sumMib([...left.map(({ bytes: { length } }) => length), bytes.length]) <= LEFT_MIB_MAX;
     const fate = (mayLeave ? fates : fates.slice(1))[random.below(24)] ?? 'stored';
-    this.#serial += 1;
-    const name = `f-${this.#serial}`;
+    serial += 1;
+    const name = `f-${serial}`;
     const checksum = hash('sha256', bytes);
     const sha256 = fate === 'removed' ? hash('sha256', name) : checksum;
-    const head = uploadHead(this.#applicationId, name, bytes.length, fate === 'removed' || random.oneIn(2) ? { sha256 } : {});
-    const created = await this.#change({ method: 'POST', path: UPLOADS, headers: head });
+    const head = uploadHead(applicationId, name, bytes.length, fate === 'removed' || random.oneIn(2) ? { sha256 } : {});
+    const created = await change({ method: 'POST', path: UPLOADS, headers: head });
     const upload: Upload = { id: created.data.id, bytes, fate, acknowledged: 0 };
-    await this.#send(upload);
-    if (fate === 'stored') this.#stored.push({ id: upload.id, name, byteSize: bytes.length, checksum });
-    if (fate === 'left') this.#left.push(upload);
-    if (fate === 'ended') await this.#change({ method: 'DELETE', path: `${UPLOADS}/${upload.id}`, headers: TUS });
-    while (sumMib(this.#stored.map(({ byteSize }) => byteSize)) > FILES_MIB_MAX) await this.#delete();
+    await sendChunks(upload);
+    if (fate === 'stored') stored.push({ id: upload.id, name, byteSize: bytes.length, checksum });
+    if (fate === 'left') left.push(upload);
+    if (fate === 'ended') await change({ method: 'DELETE', path: `${UPLOADS}/${upload.id}`, headers: TUS });
+    while (sumMib(stored.map(({ byteSize }) => byteSize)) > FILES_MIB_MAX) await deleteFile();
   }
 
   /** Sends chunks until the upload is stored or removed, or as far as it is to come. */
-  async #send(upload: Upload): Promise<void> {
+  async function sendChunks(upload: Upload): Promise<void> {
     const { id, bytes, fate } = upload;
-    const random = this.#random;
     const end = fate === 'left' || fate === 'ended' ? random.below(bytes.length) : bytes.length;
     let progressedAt = performance.now();
     while (upload.acknowledged < end) {
-      const byteOffset = await this.#readOffset(upload);
+      const byteOffset = await readOffset(upload);
       if (byteOffset > upload.acknowledged) progressedAt = performance.now();
       upload.acknowledged = byteOffset;
       if (byteOffset >= end) return;
       const chunk = bytes.subarray(byteOffset, random.oneIn(2) ? end : byteOffset + 1 + random.below(end - byteOffset));
-      const outcome = await this.#repeater.attempt(
+      const outcome = await repeater.attempt(
         {
           ...{ method: 'PATCH', path: `${UPLOADS}/${id}`, body: chunk },
           headers: {
-            ...this.#headers,
+            ...api.headers,
             ...TUS,
             'content-type': 'application/offset+octet-stream',
             'upload-offset': `${byteOffset}`,
           },
         },
-        random.oneIn(2) ? this.#repeater.drawCut(random.below(chunk.length + 1)) : undefined,
+        random.oneIn(2) ? repeater.drawCut(random.below(chunk.length + 1)) : undefined,
       );
       if (performance.now() - progressedAt > RESPONSE_MS_MAX)
         throw new Violation(`Upload ${id} does not go on: ${describeOutcome(outcome)}`);
-      if (!isLost(outcome) && outcome.status === 204) this.#acknowledge(upload, outcome.headers, byteOffset + chunk.length);
+      if (!isLost(outcome) && outcome.status === 204) acknowledge(upload, outcome.headers, byteOffset + chunk.length);
       // The end of the chunk before was not noticed yet.
       else if (isPassing(outcome) || (!isLost(outcome) && (outcome.status === 409 || outcome.status === 423)))
-        await this.#repeater.wait();
+        await repeater.wait();
       else if (fate === 'removed' && describeOutcome(outcome) === '460 invalid_file') return;
       // A repetition after the response was lost.
       else if (fate === 'removed' && describeOutcome(outcome) === '410 not_found') return;
@@ -129,7 +111,7 @@ class CutClient {
     }
   }
 
-  #acknowledge(upload: Upload, headers: Headers, expected: number): void {
+  function acknowledge(upload: Upload, headers: Headers, expected: number): void {
     const byteOffset = Number(headers.get('upload-offset'));
     if (byteOffset !== expected) throw new Violation(`${upload.id} is at ${byteOffset} after a chunk up to ${expected}`);
     const checksum = headers.get('x-file-checksum');
@@ -142,16 +124,16 @@ class CutClient {
    * The offset that the service has; the length of an upload that was removed.
    * @throws {Violation}
    */
-  async #readOffset(upload: Upload): Promise<number> {
+  async function readOffset(upload: Upload): Promise<number> {
     const { id, acknowledged, bytes, fate } = upload;
     const startedAt = performance.now();
     for (;;) {
-      const sent = { method: 'GET', path: `${UPLOADS}/${id}`, headers: { ...this.#headers, ...TUS } };
-      const outcome = await this.#repeater.attempt(sent);
+      const sent = { method: 'GET', path: `${UPLOADS}/${id}`, headers: { ...api.headers, ...TUS } };
+      const outcome = await repeater.attempt(sent);
       if (isLost(outcome) || isPassing(outcome) || outcome.status === 423) {
         if (performance.now() - startedAt > RESPONSE_MS_MAX)
           throw new Violation(`Upload ${id} has no offset: ${describeOutcome(outcome)}`);
-        await this.#repeater.wait();
+        await repeater.wait();
         continue;
       }
       const isRemoved = outcome.status === 410 || outcome.status === 460;
@@ -159,53 +141,54 @@ class CutClient {
       if (outcome.status !== 200) throw new Violation(`Upload ${id} had the response ${describeOutcome(outcome)}`);
       const byteOffset = Number(outcome.headers.get('upload-offset'));
       if (byteOffset < acknowledged) throw new Violation(`Upload ${id} lost bytes: ${byteOffset} after ${acknowledged}`);
-      if (byteOffset === bytes.length) this.#acknowledge(upload, outcome.headers, byteOffset);
+      if (byteOffset === bytes.length) acknowledge(upload, outcome.headers, byteOffset);
       return byteOffset;
     }
   }
 
-  async #delete(): Promise<void> {
-    const [file] = this.#stored.splice(this.#random.below(this.#stored.length), 1);
-    const query = { applicationId: this.#applicationId };
-    await this.#change({ method: 'POST', path: ACTION, query, body: { action: 'delete_file', fileId: file?.id } });
+  async function deleteFile(): Promise<void> {
+    const [file] = stored.splice(random.below(stored.length), 1);
+    const query = { applicationId: applicationId };
+    await change({ method: 'POST', path: ACTION, query, body: { action: 'delete_file', fileId: file?.id } });
   }
 
-  #change(sent: {
+  function change(sent: {
     method: string;
     path: string;
     query?: Record<string, string>;
     body?: object;
     headers?: Record<string, string>;
   }) {
-    return this.#repeater.change({ ...sent, headers: { ...this.#headers, ...sent.headers } });
+    return repeater.change({ ...sent, headers: { ...api.headers, ...sent.headers } });
   }
 
   /** Checks what was left, before it expires. @throws {Violation} */
-  async verifyLeft(): Promise<void> {
-    for (const upload of this.#left) await this.#readOffset(upload);
-    const { data } = await this.#owner.get(UPLOADS);
+  async function verifyLeft(): Promise<void> {
+    for (const upload of left) await readOffset(upload);
+    const { data } = await session.get(UPLOADS);
     const ids = (uploads: readonly { readonly id: string }[]) => uploads.map(({ id }) => id).sort();
-    if (ids(data).join() !== ids(this.#left).join())
-      throw new Violation(`Unfinished are ${ids(data)} instead of ${ids(this.#left)}`);
+    if (ids(data).join() !== ids(left).join()) throw new Violation(`Unfinished are ${ids(data)} instead of ${ids(left)}`);
   }
 
   /**
    * Compares the files with those that were uploaded, and the usage with theirs.
    * @throws {Violation}
    */
-  async verify(): Promise<void> {
-    const rows = await listFiles(this.#owner, this.#applicationId);
+  async function verify(): Promise<void> {
+    const rows = await listFiles(session, applicationId);
     const describe = (all: readonly Stored[]) =>
       all.map(({ id, name, byteSize, checksum }) => `${id} ${name} ${byteSize} ${checksum}`).sort();
-    const [found, expected] = [describe(rows.map((row) => ({ ...row, name: row.displayName }))), describe(this.#stored)];
+    const [found, expected] = [describe(rows.map((row) => ({ ...row, name: row.displayName }))), describe(stored)];
     if (found.join('\n') !== expected.join('\n'))
       throw new Violation(`Files are\n${found.join('\n')}\ninstead of\n${expected.join('\n')}`);
-    const { data } = await this.#owner.get('/api/v1/panel/get-account-limits');
+    const { data } = await session.get('/api/v1/panel/get-account-limits');
     const { storageSizeMib, uploadedFilesCount } = data;
     const mib = rows.reduce((sum, { byteSize }) => sum + Math.max(1, Math.floor(byteSize / MIB)), 0);
     if (uploadedFilesCount.currentValue !== rows.length || storageSizeMib.currentValue !== mib)
       throw new Violation(`${rows.length} files of ${mib} MiB are charged as ${JSON.stringify(data)}`);
   }
+
+  return { uploadFile, verifyLeft, verify };
 }
 
 interface CutOptions {
@@ -231,13 +214,13 @@ export async function cutUploads(
   const random = new SeededRandom(seed);
   const tally = new Tally();
   const clients = await Promise.all(
-    Array.from({ length: clientCount }, () => CutClient.start(target, random.below(2 ** 31), tally)),
+    Array.from({ length: clientCount }, () => startCutClient(target, random.below(2 ** 31), tally)),
   );
   let begun = 0;
-  const step = async (client: CutClient) => {
+  const step = async (client: Awaited<ReturnType<typeof startCutClient>>) => {
     if (begun >= uploads) return false;
     begun += 1;
-    await client.upload();
+    await client.uploadFile();
     return true;
   };
   const kills = await workUnderKills(target, random, clients, step, killsMax);

@@ -2,9 +2,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { eventually } from '@latchkey/testkit/eventually';
 import { SeededRandom } from '../client/random.ts';
 import { findBreaches, retryUnanswered, settle, watchUsage } from './checker.ts';
-import { LoadDriver } from './load-driver.ts';
+import { createLoadDriver } from './load-driver.ts';
 import { Violation } from './request.ts';
-import { RevocationWatch } from './revocations.ts';
+import { type RevocationWatch, watchRevocations } from './revocations.ts';
 import type { Fault, Target } from './target.ts';
 import { KINDS, SESSIONS, START_MS_MAX, Workload } from './workload.ts';
 
@@ -54,11 +54,10 @@ async function runFault(workload: Workload, fault: Fault, holdMs: number): Promi
   workload.samples = [];
   const working = new AbortController();
   const watching = new AbortController();
-  const revocations = await RevocationWatch.start(workload);
+  const revocations = await watchRevocations(workload);
   const drivers = workload.accounts.flatMap((account, i) =>
-    Array.from(
-      { length: SESSIONS[i] ?? 1 },
-      () => new LoadDriver(workload, account, new SeededRandom(workload.random.below(2 ** 31))),
+    Array.from({ length: SESSIONS[i] ?? 1 }, () =>
+      createLoadDriver(workload, account, new SeededRandom(workload.random.below(2 ** 31))),
     ),
   );
   // The first failure ends the run of this fault.

@@ -6,7 +6,7 @@ import { runFaults } from './fault-run.ts';
 import { startFleetTarget } from './fleet-target.ts';
 import { repeatChanges } from './repeated-changes.ts';
 import { startS3Store } from './s3-store.ts';
-import { mountSmallDisk, startStandaloneTarget } from './standalone-target.ts';
+import { mountSmallDisk, type OwnStore, startStandaloneTarget } from './standalone-target.ts';
 import type { Fault, Target } from './target.ts';
 import '../instance/shared-instance.ts';
 
@@ -55,25 +55,19 @@ async function expectNothingLost(starting: Promise<Target>) {
   expect(run.requests).toBeGreaterThan(UPLOADS);
 }
 
+type Run = readonly [name: string, expectation: (starting: Promise<Target>) => Promise<void>, start: () => Promise<Target>];
+
+const startWithS3 = async (start: (own: OwnStore) => Promise<Target>) => start(await startS3Store());
+
 /** R1 to R6, R8, R9, R13, R15 and R16. A failure names its FAULT_SEED, which repeats the run. */
 describe.runIf(shape === 'standalone')(`one process holds its promises (FAULT_SEED=${SEED})`, () => {
-  it('whatever is killed or stopped', () => expectHeld(startStandaloneTarget()), TIMEOUT_MS);
-
-  it(
-    'whatever goes wrong with its object store',
-    async () => expectHeld(startStandaloneTarget(await startS3Store())),
-    TIMEOUT_MS,
-  );
-
-  it('with idempotency keys, whatever is killed', () => expectExactlyOnce(startStandaloneTarget()), TIMEOUT_MS);
-
-  it('with uploads that break off, whatever is killed', () => expectNothingLost(startStandaloneTarget()), TIMEOUT_MS);
-
-  it(
-    'with uploads that break off to S3, whatever is killed',
-    async () => expectNothingLost(startStandaloneTarget(await startS3Store())),
-    TIMEOUT_MS,
-  );
+  it.each<Run>([
+    ['whatever is killed or stopped', expectHeld, startStandaloneTarget],
+    ['whatever goes wrong with its object store', expectHeld, () => startWithS3(startStandaloneTarget)],
+    ['with idempotency keys, whatever is killed', expectExactlyOnce, startStandaloneTarget],
+    ['with uploads that break off, whatever is killed', expectNothingLost, startStandaloneTarget],
+    ['with uploads that break off to S3, whatever is killed', expectNothingLost, () => startWithS3(startStandaloneTarget)],
+  ])('%s', async (_name, expectation, start) => expectation(start()), TIMEOUT_MS);
 
   it('while its disk is full', async ({ skip }) => {
     const disk = mountSmallDisk();
@@ -82,38 +76,21 @@ describe.runIf(shape === 'standalone')(`one process holds its promises (FAULT_SE
   });
 });
 
-/**
- * R5, R6, R8, R9, R11, R15 and R16. `npm run test:faults fleet` injects every fault of every
- * process.
- */
+/** Some faults of every kind. `npm run test:faults fleet` injects every fault of every process. */
+function chooseSome(all: readonly Fault[], random: SeededRandom): readonly Fault[] {
+  const one = (name: RegExp) => random.pick(all.filter((fault) => name.test(fault.name)));
+  const services = ['apps', 'identity', 'files', 'gateway', 'realtime', 'avatar-worker'];
+  const ways = [/killed$/, /frozen$/, /cut off$/, /refusing$/].map((way) => one(new RegExp(`^[a-z].*${way.source}`)));
+  const restarts = services.map((service) => one(new RegExp(`^${service}-. restarted`)));
+  return [...ways, one(/^Redis/), one(/^PostgreSQL/), ...restarts, one(/^credential/)];
+}
+
+/** R5, R6, R8, R9, R11, R15 and R16. */
 describe.runIf(shape === 'deployed')(`two processes of each service hold their promises (FAULT_SEED=${SEED})`, () => {
-  it(
-    'whatever breaks',
-    () => {
-      const choose = (all: readonly Fault[], random: SeededRandom) => {
-        const one = (name: RegExp) => random.pick(all.filter((fault) => name.test(fault.name)));
-        const services = ['apps', 'identity', 'files', 'gateway', 'realtime', 'avatar-worker'];
-        const ways = [/killed$/, /frozen$/, /cut off$/, /refusing$/].map((way) => one(new RegExp(`^[a-z].*${way.source}`)));
-        const servers = [one(/^Redis/), one(/^PostgreSQL/)];
-        return [
-          ...ways,
-          ...servers,
-          ...services.map((service) => one(new RegExp(`^${service}-. restarted`))),
-          one(/^credential/),
-        ];
-      };
-      return expectHeld(startFleetTarget(), choose);
-    },
-    TIMEOUT_MS,
-  );
-
-  it('with idempotency keys, whatever is killed', () => expectExactlyOnce(startFleetTarget()), TIMEOUT_MS);
-
-  it('with uploads that break off, whatever is killed', () => expectNothingLost(startFleetTarget()), TIMEOUT_MS);
-
-  it(
-    'with uploads that break off to S3, whatever is killed',
-    async () => expectNothingLost(startFleetTarget(await startS3Store())),
-    TIMEOUT_MS,
-  );
+  it.each<Run>([
+    ['whatever breaks', (starting) => expectHeld(starting, chooseSome), startFleetTarget],
+    ['with idempotency keys, whatever is killed', expectExactlyOnce, startFleetTarget],
+    ['with uploads that break off, whatever is killed', expectNothingLost, startFleetTarget],
+    ['with uploads that break off to S3, whatever is killed', expectNothingLost, () => startWithS3(startFleetTarget)],
+  ])('%s', async (_name, expectation, start) => expectation(start()), TIMEOUT_MS);
 });

@@ -32,59 +32,43 @@ const NEW_ENTRY: Pick<Entry, 'state' | 'busy'> = { state: 'in doubt', busy: true
 const get = { method: 'GET', path: '/api/v1/panel/get-applications' };
 
 /** Client of an account: sends random requests and records their results in the expected state. */
-export class LoadDriver {
-  readonly #workload: Workload;
-  readonly #account: Account;
-  readonly #random: SeededRandom;
-  #cuts: typeof ALL_CUTS = [];
-
-  constructor(workload: Workload, account: Account, random: SeededRandom) {
-    this.#workload = workload;
-    this.#account = account;
-    this.#random = random;
-  }
+export function createLoadDriver(workload: Workload, account: Account, random: SeededRandom) {
+  let cuts: typeof ALL_CUTS = [];
 
   /** @throws {Violation} on a response that cannot be right */
-  async work(signal: AbortSignal): Promise<void> {
+  async function work(signal: AbortSignal): Promise<void> {
     const steps: Record<Kind, () => Promise<Outcome | undefined>> = {
-      upload: () => this.#upload(),
-      rename: () => this.#rename(),
-      delete: () => this.#delete(),
-      application: () => this.#replaceApplication(),
-      read: () => this.#read(),
-      write: () => this.#write(),
-      'sign-in': () => this.#signIn(),
-      avatar: () => this.#uploadAvatar(),
+      upload,
+      rename,
+      delete: deleteFile,
+      application: replaceApplication,
+      read,
+      write,
+      'sign-in': signIn,
+      avatar: uploadAvatar,
     };
     const deck = Object.entries(STEPS).flatMap(([kind, share]) => Array<Kind>(share).fill(kind as Kind));
     while (!signal.aborted) {
-      const outcome = await steps[this.#random.pick(deck)]();
+      const outcome = await steps[random.pick(deck)]();
       if (outcome && isLost(outcome) && outcome.lost === 'ECONNREFUSED') await pause(UNREACHED_WAIT_MS);
-      else if (outcome === undefined || isLost(outcome) || outcome.status !== 200) await pause(this.#random.below(WAIT_MS_MAX));
+      else if (outcome === undefined || isLost(outcome) || outcome.status !== 200) await pause(random.below(WAIT_MS_MAX));
     }
   }
 
   /** Sends a request, with the account's key unless it has headers. */
-  #send(kind: Kind, sent: FaultRequest, refusals: readonly string[] = [], applicationId?: string): Promise<Outcome> {
-    const mayBeMissing = () => applicationId !== undefined && !isUsable(this.#account, applicationId);
-    return this.#workload.send(
-      kind,
-      this.#account.name,
-      { headers: this.#account.key.headers, ...sent },
-      { refusals, mayBeMissing },
-    );
+  function sendAs(kind: Kind, sent: FaultRequest, refusals: readonly string[] = [], applicationId?: string): Promise<Outcome> {
+    const mayBeMissing = () => applicationId !== undefined && !isUsable(account, applicationId);
+    return workload.send(kind, account.name, { headers: account.key.headers, ...sent }, { refusals, mayBeMissing });
   }
 
-  async #upload(): Promise<Outcome | undefined> {
-    const random = this.#random;
-    const account = this.#account;
+  async function upload(): Promise<Outcome | undefined> {
     const applications = usableApplications(account);
-    if (applications.length === 0) return this.#replaceApplication();
+    if (applications.length === 0) return replaceApplication();
     const { id: applicationId } = random.pick(applications);
     const bytes = randomBytes(random, 1 + random.below(random.pick(SIZES_MAX)));
     const checksum = hash('sha256', bytes);
     const isRight = !random.oneIn(12);
-    const { chunked, cut } = random.oneIn(6) ? this.#nextCut() : { chunked: random.oneIn(2), cut: undefined };
+    const { chunked, cut } = random.oneIn(6) ? nextCut() : { chunked: random.oneIn(2), cut: undefined };
     const fileName = newName(account, 'f');
     const entry: Entry = { applicationId, names: [fileName], id: undefined, byteSize: bytes.length, checksum, ...NEW_ENTRY };
     account.entries.push(entry);
@@ -96,20 +80,20 @@ export class LoadDriver {
     const target = { method: 'POST', path: UPLOAD, query: { applicationId, fileName } };
     const request = { ...target, headers, body: bytes, chunked, cut, ...pace };
     const refusals = [...UPLOAD_REFUSALS, ...(isRight ? [] : ['invalid_file']), ...(cut ? CUT_REFUSALS : [])];
-    const outcome = await this.#send('upload', request, refusals, applicationId);
-    this.#recordUpload(entry, outcome, isRight && !cut);
+    const outcome = await sendAs('upload', request, refusals, applicationId);
+    recordUpload(entry, outcome, isRight && !cut);
     const isOpen = isLost(outcome) ? outcome.lost !== 'ECONNREFUSED' : isInDoubt(outcome);
     if (isOpen && isRight) account.unanswered.push({ entry, bytes });
-    if (!isLost(outcome) && outcome.code === 'limit_exceeded') return this.#delete();
+    if (!isLost(outcome) && outcome.code === 'limit_exceeded') return deleteFile();
     return outcome;
   }
 
-  #nextCut(): (typeof ALL_CUTS)[number] {
-    if (this.#cuts.length === 0) this.#cuts = shuffle(ALL_CUTS, this.#random.below);
-    return this.#cuts.pop() as (typeof ALL_CUTS)[number];
+  function nextCut(): (typeof ALL_CUTS)[number] {
+    if (cuts.length === 0) cuts = shuffle(ALL_CUTS, random.below);
+    return cuts.pop() as (typeof ALL_CUTS)[number];
   }
 
-  #recordUpload(entry: Entry, outcome: Outcome, mayBeStored: boolean): void {
+  function recordUpload(entry: Entry, outcome: Outcome, mayBeStored: boolean): void {
     entry.busy = false;
     if (isInDoubt(outcome)) return;
     entry.state = 'gone';
@@ -121,65 +105,64 @@ export class LoadDriver {
     Object.assign(entry, { id, state: 'there' });
   }
 
-  #rename(): Promise<Outcome | undefined> {
-    const fileName = newName(this.#account, 'f');
-    return this.#act('rename', { action: 'change_file_name', fileName }, (entry, outcome) => {
+  function rename(): Promise<Outcome | undefined> {
+    const fileName = newName(account, 'f');
+    return act('rename', { action: 'change_file_name', fileName }, (entry, outcome) => {
       if (isInDoubt(outcome)) entry.names.push(fileName);
       else if (!isLost(outcome) && outcome.status === 200) entry.names = [fileName];
     });
   }
 
-  #delete(): Promise<Outcome | undefined> {
-    return this.#act('delete', { action: 'delete_file' }, (entry, outcome) => {
+  function deleteFile(): Promise<Outcome | undefined> {
+    return act('delete', { action: 'delete_file' }, (entry, outcome) => {
       if (isInDoubt(outcome)) entry.state = 'in doubt';
       else if (!isLost(outcome) && outcome.status === 200) entry.state = 'gone';
     });
   }
 
-  async #act(kind: Kind, action: object, record: (entry: Entry, outcome: Outcome) => void): Promise<Outcome | undefined> {
-    const idle = idleEntries(this.#account);
+  async function act(kind: Kind, action: object, record: (entry: Entry, outcome: Outcome) => void): Promise<Outcome | undefined> {
+    const idle = idleEntries(account);
     if (idle.length === 0) return undefined;
-    const entry = this.#random.pick(idle);
+    const entry = random.pick(idle);
     entry.busy = true;
     const { applicationId, id } = entry;
     const request = { method: 'POST', path: ACTION, query: { applicationId }, body: { ...action, fileId: id } };
-    const outcome = await this.#send(kind, request, [], applicationId);
+    const outcome = await sendAs(kind, request, [], applicationId);
     entry.busy = false;
     record(entry, outcome);
     return outcome;
   }
 
   /** Deletes an application, or creates one where there are few. */
-  async #replaceApplication(): Promise<Outcome | undefined> {
-    const account = this.#account;
+  async function replaceApplication(): Promise<Outcome | undefined> {
     const usable = usableApplications(account);
     if (usable.length >= APPLICATIONS_MAX) {
-      const application = this.#random.pick(usable);
+      const application = random.pick(usable);
       application.state = 'in doubt';
       const body = { applicationId: application.id, code: '' };
-      const outcome = await this.#send('application', { method: 'DELETE', path: '/api/v1/panel/delete-application', body });
+      const outcome = await sendAs('application', { method: 'DELETE', path: '/api/v1/panel/delete-application', body });
       if (!isInDoubt(outcome)) application.state = isLost(outcome) ? 'there' : 'gone';
       return outcome;
     }
     const name = newName(account, 'application');
-    const created = await this.#send('application', { method: 'POST', path: '/api/v1/panel/create-application', body: { name } });
+    const created = await sendAs('application', { method: 'POST', path: '/api/v1/panel/create-application', body: { name } });
     if (isLost(created) || created.status !== 200) return created;
     const id = new URLSearchParams(created.headers.get('location')?.split('?')[1]).get('applicationId');
     account.applications.push({ id: id ?? '', state: 'there' });
     return created;
   }
 
-  #read(): Promise<Outcome> {
-    const query = { applicationId: this.#account.liveId };
+  function read(): Promise<Outcome> {
+    const query = { applicationId: account.liveId };
     const settings = { method: 'GET', path: '/api/v1/panel/get-application-settings', query };
-    return this.#send('read', this.#random.pick([{ method: 'GET', path: TABLE, query }, settings, get]));
+    return sendAs('read', random.pick([{ method: 'GET', path: TABLE, query }, settings, get]));
   }
 
-  async #write(): Promise<Outcome> {
-    const { liveId: applicationId, versions } = this.#account;
-    const value = newName(this.#account, 'v');
+  async function write(): Promise<Outcome> {
+    const { liveId: applicationId, versions } = account;
+    const value = newName(account, 'v');
     const body = { field: 'version', value };
-    const outcome = await this.#send('write', {
+    const outcome = await sendAs('write', {
       method: 'PATCH',
       path: '/api/v1/panel/update-application-settings',
       query: { applicationId },
@@ -189,18 +172,20 @@ export class LoadDriver {
     return outcome;
   }
 
-  #signIn(): Promise<Outcome> {
-    const body = { email: this.#account.owner.email, password: PASSWORD };
-    return this.#send('sign-in', { method: 'POST', path: '/api/v1/auth/sign-in', headers: {}, body });
+  function signIn(): Promise<Outcome> {
+    const body = { email: account.owner.email, password: PASSWORD };
+    return sendAs('sign-in', { method: 'POST', path: '/api/v1/auth/sign-in', headers: {}, body });
   }
 
-  async #uploadAvatar(): Promise<Outcome> {
+  async function uploadAvatar(): Promise<Outcome> {
     const body = await plain(64, 64).png().toBuffer();
-    const { headers } = this.#account.owner.session;
-    const outcome = await this.#send('avatar', { method: 'POST', path: UPLOAD_AVATAR, headers, body }, ['rate_limit_reached']);
-    if (!isLost(outcome) && outcome.status === 200) this.#account.hasAvatar = true;
+    const { headers } = account.owner.session;
+    const outcome = await sendAs('avatar', { method: 'POST', path: UPLOAD_AVATAR, headers, body }, ['rate_limit_reached']);
+    if (!isLost(outcome) && outcome.status === 200) account.hasAvatar = true;
     return outcome;
   }
+
+  return { work };
 }
 
 export function randomBytes(random: SeededRandom, byteSize: number): Buffer {

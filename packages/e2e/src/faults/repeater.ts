@@ -18,16 +18,31 @@ export class Tally {
 }
 
 /** Sends requests to a server that may go away, each until it has a response. */
-export class Repeater {
-  readonly random: SeededRandom;
-  readonly #baseUrl: string;
-  readonly #tally: Tally;
-  #serial = 0;
+export type Repeater = ReturnType<typeof createRepeater>;
 
-  constructor(baseUrl: string, random: SeededRandom, tally: Tally) {
-    this.#baseUrl = baseUrl;
-    this.random = random;
-    this.#tally = tally;
+export function createRepeater(baseUrl: string, random: SeededRandom, tally: Tally) {
+  let serial = 0;
+
+  /** Sends a request once. A response before all of it was sent counts as lost. */
+  async function attempt(sent: FaultRequest, cut?: Cut): Promise<Outcome> {
+    tally.requests += 1;
+    const outcome = await send(baseUrl, { ...sent, cut });
+    const isPart = cut !== undefined && !isLost(outcome) && (outcome.status === 400 || outcome.status === 408);
+    return isPart ? { lost: 'cut', wasWhole: false } : outcome;
+  }
+
+  const wait = () => pause(random.below(RETRY_MS_MAX));
+
+  /** Has a client go away after a number of bytes. */
+  const drawCut = (after: number): Cut => ({
+    ...{ after, by: random.pick(['FIN', 'RST'] as const), pauseMs: random.below(LEAVE_MS_MAX) },
+  });
+
+  /** One client in four goes away. */
+  function draw({ body }: FaultRequest): Cut | undefined {
+    if (!random.oneIn(4)) return undefined;
+    const byteSize = body instanceof Buffer ? body.length : body === undefined ? 0 : JSON.stringify(body).length;
+    return drawCut(random.oneIn(4) ? random.below(byteSize + 1) : byteSize);
   }
 
   /**
@@ -36,22 +51,21 @@ export class Repeater {
    *
    * @throws {Violation}
    */
-  async change(given: FaultRequest): Promise<Answer> {
-    const { random } = this;
+  async function change(given: FaultRequest): Promise<Answer> {
     const startedAt = performance.now();
-    this.#serial += 1;
-    const sent = { ...given, headers: { ...given.headers, 'idempotency-key': `change ${this.#serial}` } };
+    serial += 1;
+    const sent = { ...given, headers: { ...given.headers, 'idempotency-key': `change ${serial}` } };
     const what = `${sent.method} ${sent.path} ${JSON.stringify(sent.query ?? {})}`;
     let repeats = random.oneIn(4) ? 1 : 0;
     let first: Answer | undefined;
     while (!first || repeats > 0) {
       if (first) repeats -= 1;
       const count = random.oneIn(8) ? 2 : 1;
-      const outcomes = await Promise.all(Array.from({ length: count }, () => this.attempt(sent, this.#draw(sent))));
+      const outcomes = await Promise.all(Array.from({ length: count }, () => attempt(sent, draw(sent))));
       for (const outcome of outcomes.filter((one) => !isPassing(one)) as Answer[]) {
         if (!outcome.success) throw new Violation(`${what} had the response ${describeOutcome(outcome)} ${outcome.text}`);
         const isReplayed = outcome.headers.get('idempotency-replayed') === 'true';
-        if (isReplayed) this.#tally.replays += 1;
+        if (isReplayed) tally.replays += 1;
         else if (first && count === 1) throw new Violation(`${what} had its effect again`);
         const isSame = first?.text === outcome.text && first.headers.get('location') === outcome.headers.get('location');
         if (first && !isSame) throw new Violation(`${what} had two responses: ${first.text} and ${outcome.text}`);
@@ -60,36 +74,14 @@ export class Repeater {
       if (first) continue;
       if (performance.now() - startedAt > RESPONSE_MS_MAX)
         throw new Violation(`${what} has no response: ${outcomes.map(describeOutcome)}`);
-      await this.wait();
+      await wait();
     }
-    this.#tally.changes += 1;
-    this.#tally.slowestMs = Math.max(this.#tally.slowestMs, performance.now() - startedAt);
+    tally.changes += 1;
+    tally.slowestMs = Math.max(tally.slowestMs, performance.now() - startedAt);
     return first;
   }
 
-  /** Sends a request once. A response before all of it was sent counts as lost. */
-  async attempt(sent: FaultRequest, cut?: Cut): Promise<Outcome> {
-    this.#tally.requests += 1;
-    const outcome = await send(this.#baseUrl, { ...sent, cut });
-    const isPart = cut !== undefined && !isLost(outcome) && (outcome.status === 400 || outcome.status === 408);
-    return isPart ? { lost: 'cut', wasWhole: false } : outcome;
-  }
-
-  wait(): Promise<void> {
-    return pause(this.random.below(RETRY_MS_MAX));
-  }
-
-  /** One client in four goes away. */
-  #draw({ body }: FaultRequest): Cut | undefined {
-    if (!this.random.oneIn(4)) return undefined;
-    const byteSize = body instanceof Buffer ? body.length : body === undefined ? 0 : JSON.stringify(body).length;
-    return this.drawCut(this.random.oneIn(4) ? this.random.below(byteSize + 1) : byteSize);
-  }
-
-  /** Has a client go away after a number of bytes. */
-  drawCut(after: number): Cut {
-    return { after, by: this.random.pick(['FIN', 'RST'] as const), pauseMs: this.random.below(LEAVE_MS_MAX) };
-  }
+  return { attempt, change, drawCut, wait };
 }
 
 /** True if the same request may succeed later: nothing is known of its effect. */

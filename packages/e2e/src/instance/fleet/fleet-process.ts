@@ -1,7 +1,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import http from 'node:http';
 import https from 'node:https';
-import { createSecureContext, type SecureContext } from 'node:tls';
+import { createSecureContext } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { type ProcessExit, runServer, type ServerProcess } from '@latchkey/embedded/process/server-process';
 import { eventually } from '@latchkey/testkit/eventually';
@@ -34,58 +34,26 @@ export interface FleetProcessOptions {
 }
 
 /** A process of a fleet, which starts again on the same ports. */
-export class FleetProcess {
-  readonly name: string;
-  readonly service: FleetService;
-  readonly url: string;
-  readonly grpc: string | undefined;
-  readonly #options: FleetProcessOptions;
-  readonly #target: BalancerTarget;
-  readonly #secureContext: SecureContext | undefined;
-  #env: NodeJS.ProcessEnv;
-  #process: ServerProcess | undefined;
-  #log: FileHandle | undefined;
+export type FleetProcess = ReturnType<typeof createFleetProcess>;
 
-  constructor(options: FleetProcessOptions) {
-    this.name = options.name;
-    this.service = options.service;
-    this.url = options.url;
-    this.grpc = options.grpc;
-    this.#options = options;
-    this.#env = options.env;
-    this.#secureContext = options.tls && createSecureContext(options.tls);
-    this.#target = { port: options.behind?.port ?? 0, isReady: () => this.isReady() };
-  }
+export function createFleetProcess(options: FleetProcessOptions) {
+  const { name, service, url, grpc, behind, tls, logDir, dir } = options;
+  const secureContext = tls && createSecureContext(tls);
+  const target: BalancerTarget = { port: behind?.port ?? 0, isReady };
+  let { env } = options;
+  let current: ServerProcess | undefined;
+  let log: FileHandle | undefined;
 
-  get pid(): number {
-    return this.#running.pid;
-  }
-
-  /** Resolves once the current process has ended. */
-  get exited(): Promise<ProcessExit> {
-    return this.#running.exited;
-  }
-
-  get lines(): readonly string[] {
-    return this.#running.recentLines();
-  }
-
-  /** Connections that its balancer has given it since it was started. */
-  get accepted(): number {
-    return this.#options.behind?.balancer.accepted(this.#target) ?? 0;
-  }
-
-  async isReady(): Promise<boolean> {
-    return (await this.probe('/readyz')) === 200;
+  function running(): ServerProcess {
+    if (!current) throw new Error(`${name} has not been started`);
+    return current;
   }
 
   /** Status of a probe; undefined without a response within a second. */
-  probe(path: '/healthz' | '/readyz'): Promise<number | undefined> {
-    const { url, tls } = this.#options;
+  function probe(path: '/healthz' | '/readyz'): Promise<number | undefined> {
     const request = tls ? https.request : http.request;
     return new Promise((resolve) => {
-      const options = { agent: false, timeout: PROBE_TIMEOUT_MS, ...(tls && { secureContext: this.#secureContext }) };
-      const req = request(url + path, options, (res) => {
+      const req = request(url + path, { agent: false, timeout: PROBE_TIMEOUT_MS, ...(tls && { secureContext }) }, (res) => {
         res.resume();
         resolve(res.statusCode);
       });
@@ -97,87 +65,89 @@ export class FleetProcess {
     });
   }
 
+  async function isReady(): Promise<boolean> {
+    return (await probe('/readyz')) === 200;
+  }
+
   /** Starts the process without waiting for it. It gets connections once it is ready. */
-  async launch(env: NodeJS.ProcessEnv = {}): Promise<void> {
-    this.#env = { ...this.#env, ...env };
-    const { name, logDir, dir, behind } = this.#options;
-    this.#log ??= await open(`${logDir}/${name}.log`, 'a');
-    const log = this.#log;
-    const isWorker = this.service === 'avatar-worker';
-    this.#process = await runServer({
+  async function launch(changes: NodeJS.ProcessEnv = {}): Promise<void> {
+    env = { ...env, ...changes };
+    log ??= await open(`${logDir}/${name}.log`, 'a');
+    const file = log;
+    const isWorker = service === 'avatar-worker';
+    current = await runServer({
       command: process.execPath,
-      args: [`${ROOT}services/${isWorker ? 'files' : this.service}/src/main.ts`, ...(isWorker ? ['avatar-worker'] : [])],
+      args: [`${ROOT}services/${isWorker ? 'files' : service}/src/main.ts`, ...(isWorker ? ['avatar-worker'] : [])],
       cwd: ROOT,
-      env: this.#env,
+      env,
       stopSteps: [
         ['SIGTERM', STOP_TIMEOUT_MS],
         ['SIGKILL', 5_000],
       ],
-      onLine: (line) => void log.write(`${line}\n`).catch(() => undefined),
+      onLine: (line) => void file.write(`${line}\n`).catch(() => undefined),
       removeDirWhenOrphaned: dir,
     });
-    behind?.balancer.add(this.#target);
-  }
-
-  /** Starts the process, with these settings changed, and waits until it is ready. */
-  async start(env: NodeJS.ProcessEnv = {}): Promise<void> {
-    await this.launch(env);
-    await this.ready();
+    behind?.balancer.add(target);
   }
 
   /** Waits until it is ready and its balancer knows; fails with its last lines. */
-  async ready(): Promise<void> {
-    const started = this.#running;
+  async function ready(): Promise<void> {
+    const started = running();
     let ended = false;
     void started.exited.then(() => {
       ended = true;
     });
-    const { behind } = this.#options;
     // A probe costs a handshake.
-    const serves = async () => (behind?.balancer.serves(this.#target) ?? true) && this.isReady();
+    const serves = async () => (behind?.balancer.serves(target) ?? true) && isReady();
     const bounds = { timeoutMs: START_TIMEOUT_MS, intervalMs: 25 };
-    const isReady = await eventually(async () => ended || (await serves()), bounds).catch(() => false);
-    if (ended || !isReady) throw new Error(`${this.name} is not ready:\n${started.recentLines().join('\n')}`);
+    const isServing = await eventually(async () => ended || (await serves()), bounds).catch(() => false);
+    if (ended || !isServing) throw new Error(`${name} is not ready:\n${started.recentLines().join('\n')}`);
+  }
+
+  /** Starts the process, with these settings changed, and waits until it is ready. */
+  async function start(changes: NodeJS.ProcessEnv = {}): Promise<void> {
+    await launch(changes);
+    await ready();
   }
 
   /** Removes it from its balancer, as a rolling restart does, and sends SIGTERM. */
-  async stop(): Promise<ProcessExit> {
-    this.#leave();
-    await this.#running.stop();
-    return this.#running.exited;
+  async function stop(): Promise<ProcessExit> {
+    behind?.balancer.remove(target);
+    await running().stop();
+    return running().exited;
   }
 
-  /** Kills it; its balancer has to notice. */
-  async kill(): Promise<void> {
-    process.kill(this.pid, 'SIGKILL');
-    await this.exited;
-  }
-
-  freeze(): void {
-    process.kill(this.pid, 'SIGSTOP');
-  }
-
-  thaw(): void {
-    process.kill(this.pid, 'SIGCONT');
-  }
-
-  async restart(env: NodeJS.ProcessEnv = {}): Promise<void> {
-    await this.stop();
-    await this.start(env);
-  }
-
-  async remove(): Promise<void> {
-    this.#leave();
-    await this.#process?.stop();
-    await this.#log?.close();
-  }
-
-  get #running(): ServerProcess {
-    if (!this.#process) throw new Error(`${this.name} has not been started`);
-    return this.#process;
-  }
-
-  #leave(): void {
-    this.#options.behind?.balancer.remove(this.#target);
-  }
+  return {
+    ...{ name, service, url, grpc, probe, isReady, launch, ready, start, stop },
+    get pid() {
+      return running().pid;
+    },
+    /** Resolves once the current process has ended. */
+    get exited() {
+      return running().exited;
+    },
+    get lines() {
+      return running().recentLines();
+    },
+    /** Connections that its balancer has given it since it was started. */
+    get accepted() {
+      return behind?.balancer.accepted(target) ?? 0;
+    },
+    /** Kills it; its balancer has to notice. */
+    async kill() {
+      process.kill(running().pid, 'SIGKILL');
+      await running().exited;
+    },
+    freeze: () => void process.kill(running().pid, 'SIGSTOP'),
+    thaw: () => void process.kill(running().pid, 'SIGCONT'),
+    async restart(changes: NodeJS.ProcessEnv = {}) {
+      await stop();
+      await start(changes);
+    },
+    async remove() {
+      behind?.balancer.remove(target);
+      await current?.stop();
+      await log?.close();
+    },
+  };
 }

@@ -9,7 +9,7 @@ import { testRedis } from '@latchkey/testkit/redis/redis';
 import { Api } from '../../client/api.ts';
 import { GENEROUS_LIMITS, SERVICE_CREDENTIAL } from '../instance.ts';
 import { Balancer } from './balancer.ts';
-import { FleetProcess, type FleetService } from './fleet-process.ts';
+import { createFleetProcess, type FleetProcess, type FleetService } from './fleet-process.ts';
 
 export type { FleetProcess, FleetService } from './fleet-process.ts';
 
@@ -149,7 +149,7 @@ async function createProcess(name: string, service: FleetService, options: Fleet
       ...env,
     },
   });
-  return new FleetProcess({
+  return createFleetProcess({
     ...{ name, service, env: wired.env, logDir: surroundings.logDir, dir: surroundings.dir },
     url: `${isSecured ? 'https' : 'http'}://127.0.0.1:${port}`,
     tls: isSecured ? certificate : undefined,
