@@ -63,10 +63,6 @@ export async function listFiles(api: Api, applicationId: string): Promise<FileRo
   return files;
 }
 
-export async function listNames(api: Api, applicationId: string): Promise<string[]> {
-  return (await listFiles(api, applicationId)).map(({ displayName }) => displayName);
-}
-
 export async function findFileId(api: Api, applicationId: string, fileName: string): Promise<string> {
   const file = (await listFiles(api, applicationId)).find(({ displayName }) => displayName === fileName);
   if (!file) throw new Error(`There is no file ${fileName}`);

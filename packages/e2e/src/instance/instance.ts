@@ -44,8 +44,6 @@ export interface Instance {
   readonly logDir: string;
   /** Folder of the files on disk. */
   readonly objectsDir: string;
-  /** URL of the files service for other services; undefined in one process. */
-  readonly filesUrl: string | undefined;
   /** Metrics URLs of the processes; none unless METRICS_PORT is set. */
   readonly metricsUrls: readonly string[];
   /** Sends SIGTERM and resolves when all has stopped. */
@@ -87,7 +85,6 @@ export async function startInstance({ shape, databaseUrl, redisUrl, env }: Insta
     exited: launcher.exited.then(({ code }) => code),
     logDir: join(dir.path, 'logs'),
     objectsDir: join(dir.path, 'files'),
-    filesUrl: /^ *files .*Connect (\S+)$/m.exec(launcher.output())?.[1],
     metricsUrls: [...launcher.output().matchAll(/^ *Metrics +(\S+)/gm)].map(([, url = '']) => url),
   };
 }

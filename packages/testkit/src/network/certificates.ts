@@ -18,23 +18,15 @@ export interface TestAuthority {
   /** Its own certificate, in PEM. */
   readonly ca: string;
   /**
-   * A certificate and its key. It is for `localhost` and 127.0.0.1, valid for an hour both ways,
-   * for servers and clients, unless set; purposes are object identifiers.
+   * A certificate and its key, for servers and clients. It is for `localhost` and 127.0.0.1, valid
+   * for an hour both ways, unless set.
    */
-  issue(options?: {
-    hosts?: readonly string[];
-    endsInMs?: number;
-    beginsInMs?: number;
-    purposes?: readonly string[];
-  }): Promise<TestCertificate>;
-  /** An authority that this one has signed. */
-  issueAuthority(): Promise<TestAuthority>;
+  issue(options?: { hosts?: readonly string[]; endsInMs?: number }): Promise<TestCertificate>;
 }
 
 const HOUR_MS = 3_600_000;
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
-export const SERVER_PURPOSE: string = x509.ExtendedKeyUsage.serverAuth;
-export const CLIENT_PURPOSE: string = x509.ExtendedKeyUsage.clientAuth;
+const PURPOSES: string[] = [x509.ExtendedKeyUsage.serverAuth, x509.ExtendedKeyUsage.clientAuth];
 
 let serial = 0;
 
@@ -45,35 +37,20 @@ export async function createAuthority(name = 'Test authority'): Promise<TestAuth
     keys,
     extensions: await authorityExtensions(keys),
   });
-  return authority(certificate, keys);
-}
-
-function authority(certificate: x509.X509Certificate, keys: webcrypto.CryptoKeyPair): TestAuthority {
   const issuer = { issuer: certificate.subject, signingKey: keys.privateKey };
   return {
     ca: pemOf(certificate),
-    async issue({
-      hosts = ['localhost', '127.0.0.1'],
-      endsInMs = HOUR_MS,
-      beginsInMs = -HOUR_MS,
-      purposes = [SERVER_PURPOSE, CLIENT_PURPOSE],
-    } = {}) {
+    async issue({ hosts = ['localhost', '127.0.0.1'], endsInMs = HOUR_MS } = {}) {
       const own = await generateKeys();
       const extensions = [
         new x509.BasicConstraintsExtension(false, undefined, true),
-        new x509.ExtendedKeyUsageExtension([...purposes]),
+        new x509.ExtendedKeyUsageExtension(PURPOSES),
         new x509.SubjectAlternativeNameExtension(hosts.map((value) => ({ type: isIP(value) ? 'ip' : 'dns', value }))),
         await x509.AuthorityKeyIdentifierExtension.create(keys.publicKey),
       ];
-      const life = { notBefore: new Date(Date.now() + beginsInMs), notAfter: new Date(Date.now() + endsInMs) };
-      const subject = { ...common('CN=Test service'), ...life, publicKey: own.publicKey, extensions };
-      const issued = await x509.X509CertificateGenerator.create({ ...subject, ...issuer });
+      const subject = { ...common('CN=Test service', endsInMs), publicKey: own.publicKey, extensions, ...issuer };
+      const issued = await x509.X509CertificateGenerator.create(subject);
       return { cert: pemOf(issued), key: await exportKey(own.privateKey) };
-    },
-    async issueAuthority() {
-      const own = await generateKeys();
-      const subject = { ...common('CN=Test intermediate'), publicKey: own.publicKey, extensions: await authorityExtensions(own) };
-      return authority(await x509.X509CertificateGenerator.create({ ...subject, ...issuer }), own);
     },
   };
 }
@@ -94,9 +71,9 @@ export async function writeTlsFiles(dir: string, { cert, key }: TestCertificate,
   };
 }
 
-function common(name: string) {
+function common(name: string, endsInMs = HOUR_MS) {
   serial += 1;
-  const life = { notBefore: new Date(Date.now() - HOUR_MS), notAfter: new Date(Date.now() + HOUR_MS) };
+  const life = { notBefore: new Date(Date.now() - HOUR_MS), notAfter: new Date(Date.now() + endsInMs) };
   return { serialNumber: serial.toString(16).padStart(2, '0'), subject: name, name, signingAlgorithm: ALGORITHM, ...life };
 }
 
