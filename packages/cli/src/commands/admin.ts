@@ -1,5 +1,4 @@
-import { Command } from 'commander';
-import { type Example, examples } from '../program/command.ts';
+import type { CliCommand, Example } from '../program/command.ts';
 import { CliError } from '../program/errors.ts';
 import type { Io } from '../program/io.ts';
 
@@ -47,41 +46,36 @@ const COMMANDS = {
   },
 } as const satisfies Readonly<Record<string, AdminCommand>>;
 
-/** Passes `--help` on to its program. */
-class PassingCommand extends Command {
-  override helpOption(): this {
-    return super.helpOption(false);
-  }
-}
-
-export function adminCommand(io: Io, programs: AdminPrograms): Command {
-  const admin = new Command('admin')
+export function addAdmin(program: CliCommand, programs: AdminPrograms): void {
+  const admin = program
+    .group('admin')
     .summary('Operate the server')
-    .description('Operate the server, next to its data: in a checkout or a container');
-  for (const [name, { summary, argument, examples: list }] of Object.entries(COMMANDS) as Array<[AdminName, AdminCommand]>) {
-    const command = new PassingCommand(name)
+    .description('Operate the server, next to its data: in a checkout or a container')
+    .examples(['docker compose exec identity latchkey admin accounts list', 'The accounts of a deployment']);
+  for (const [name, { summary, argument, examples }] of Object.entries(COMMANDS) as Array<[AdminName, AdminCommand]>) {
+    admin
+      .command(name)
+      // Passed on to its program.
+      .helpOption(false)
       .description(summary)
       .argument(...argument)
       .allowUnknownOption()
       .allowExcessArguments()
-      .action((...parameters) => run(name, programs, parameters.at(-1) as Command, io));
-    examples(command, list);
-    admin.addCommand(command);
+      .run(({ io }) => run(name, programs, program, io))
+      .examples(...examples);
   }
-  examples(admin, [['docker compose exec identity latchkey admin accounts list', 'The accounts of a deployment']]);
-  return admin;
 }
 
-async function run(name: AdminName, programs: AdminPrograms, command: Command, { env, stdout, stderr }: Io): Promise<void> {
+async function run(name: AdminName, programs: AdminPrograms, root: CliCommand, { env, stdout, stderr }: Io): Promise<void> {
   const program = programs[name];
   if (!program) throw new CliError('failed', whereToRun(name, programs));
+  const { rawArgs } = root as CliCommand & { readonly rawArgs: readonly string[] };
   // The arguments as they were given: commander removes its options from them.
-  const given = (command.parent?.parent as (Command & { readonly rawArgs: readonly string[] }) | null)?.rawArgs ?? [];
-  const start = given.findIndex((arg, index) => arg === name && given[index - 1] === 'admin') + 1;
+  const start = rawArgs.findIndex((arg, index) => arg === name && rawArgs[index - 1] === 'admin') + 1;
   if (start === 0) throw new CliError('usage', `Write options after "latchkey admin ${name}".`);
   // The program stops what it started before it ends, also when its output is closed.
   for (const stream of [stdout, stderr]) stream.removeAllListeners('error');
-  await program(env.npm_lifecycle_event === name ? `npm run ${name} --` : `latchkey admin ${name}`, given.slice(start));
+  await program(env.npm_lifecycle_event === name ? `npm run ${name} --` : `latchkey admin ${name}`, rawArgs.slice(start));
 }
 
 function whereToRun(name: AdminName, programs: AdminPrograms): string {

@@ -1,14 +1,13 @@
 import type { ApiKey, Latchkey, Scope } from '@latchkey/client';
 import { describeLength, KEY_NAME } from '@latchkey/contract/lengths';
 import { SCOPES } from '@latchkey/contract/scopes';
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 import { findByNameOrId } from '../lookup/find.ts';
 import { resolveApplication } from '../lookup/resolve.ts';
 import { formatTime } from '../output/text.ts';
-import { daysOption, examples, overlapOption, withContext, yesOption } from '../program/command.ts';
+import { type CliCommand, daysOption, overlapOption, yesOption } from '../program/command.ts';
 import type { Context } from '../program/context.ts';
 import { CliError } from '../program/errors.ts';
-import type { Io } from '../program/io.ts';
 import { addSessionOptions, type SessionOptions, withSession } from '../session/session.ts';
 
 const DAY_MS = 86_400_000;
@@ -25,68 +24,57 @@ interface KeyOptions extends RightsOptions {
   readonly expires?: string | null;
 }
 
-export function apiKeysCommand(io: Io): Command {
-  const keys = new Command('api-keys')
+export function addApiKeys(program: CliCommand): void {
+  const keys = program
+    .group('api-keys')
     .summary('Manage management keys (asks for the password)')
     .description('Manage management keys; asks for the password, as keys may not manage keys');
-  const list = keys.command('list').description('List all keys of the account');
-  addSessionOptions(list).action(withContext(io, (context, options: SessionOptions) => listKeys(context, options)));
-  examples(list, [['latchkey api-keys list', 'Names, last use, expiry']]);
-
+  addSessionOptions(keys.command('list').description('List all keys of the account'))
+    .run(listKeys)
+    .examples(['latchkey api-keys list', 'Names, last use, expiry']);
   const create = keys
     .command('create')
     .description('Create a key and print it: it is shown this once')
     .argument('<name>', describeLength(KEY_NAME));
-  addKeyOptions(create).action(
-    withContext(io, (context, name: string, options: KeyOptions) => createKey(context, name, options)),
-  );
-  examples(create, [
-    [
-      'latchkey api-keys create ci-upload --scopes files:upload --app "Difference Engine"',
-      'A key that uploads, and nothing else',
-    ],
-    ['latchkey api-keys create laptop --all-apps --expires 90d', 'Every scope and application, for 90 days'],
-  ]);
-
+  addKeyOptions(create)
+    .run(createKey)
+    .examples(
+      [
+        'latchkey api-keys create ci-upload --scopes files:upload --app "Difference Engine"',
+        'A key that uploads, and nothing else',
+      ],
+      ['latchkey api-keys create laptop --all-apps --expires 90d', 'Every scope and application, for 90 days'],
+    );
   const edit = keys
     .command('edit')
     .description('Change a key; it holds from its next request on')
-    .argument('<key>', 'name or id');
-  addKeyOptions(edit.option('--name <name>', `new name, ${describeLength(KEY_NAME)}`)).action(
-    withContext(io, (context, key: string, options: KeyOptions) => editKey(context, key, options)),
-  );
-  examples(edit, [['latchkey api-keys edit ci-upload --scopes files:upload,files:read', 'Replace its scopes']]);
-
+    .argument('<key>', 'name or id')
+    .option('--name <name>', `new name, ${describeLength(KEY_NAME)}`);
+  addKeyOptions(edit)
+    .run(editKey)
+    .examples(['latchkey api-keys edit ci-upload --scopes files:upload,files:read', 'Replace its scopes']);
   const revoke = keys
     .command('revoke')
     .description('Revoke a key, which is rejected from its next request on')
     .argument('<key>', 'name or id')
     .addOption(yesOption());
-  addSessionOptions(revoke).action(
-    withContext(io, (context, key: string, options: SessionOptions) => revokeKey(context, key, options)),
-  );
-  examples(revoke, [['latchkey api-keys revoke ci-upload', 'Revoke it by its name']]);
-
+  addSessionOptions(revoke).run(revokeKey).examples(['latchkey api-keys revoke ci-upload', 'Revoke it by its name']);
   const requests = keys
     .command('requests')
     .description('Show the requests of a key by day')
     .argument('<key>', 'name or id')
     .addOption(daysOption());
-  addSessionOptions(requests).action(
-    withContext(io, (context, key: string, options: DaysOptions) => showRequests(context, key, options)),
-  );
-  examples(requests, [['latchkey api-keys requests ci-upload --days 7', 'The last week, today included']]);
-
+  addSessionOptions(requests)
+    .run(showRequests)
+    .examples(['latchkey api-keys requests ci-upload --days 7', 'The last week, today included']);
   const rotate = keys
     .command('rotate')
     .description('Replace a key by one with the same rights, and print it: it is shown this once')
     .argument('<key>', 'name or id')
     .addOption(overlapOption());
-  addSessionOptions(rotate).action(
-    withContext(io, (context, key: string, options: RotateOptions) => rotateKey(context, key, options)),
-  );
-  examples(rotate, [['latchkey api-keys rotate ci-upload --overlap 24h', 'The old key works for another day']]);
-  return keys;
+  addSessionOptions(rotate)
+    .run(rotateKey)
+    .examples(['latchkey api-keys rotate ci-upload --overlap 24h', 'The old key works for another day']);
 }
 
 interface DaysOptions extends SessionOptions {
@@ -115,12 +103,14 @@ function rotateKey(context: Context, wanted: string, { overlap: overlapSeconds, 
   });
 }
 
-function addKeyOptions(command: Command): Command {
-  const expires = new Option('--expires <when>', 'days such as 90d, a date such as 2027-01-31, or never');
-  return addSessionOptions(addRightsOptions(command).addOption(expires.argParser(readExpiry)));
+function addKeyOptions(command: CliCommand): CliCommand {
+  const withRights = addRightsOptions(command);
+  return addSessionOptions(
+    withRights.option('--expires <when>', 'days such as 90d, a date such as 2027-01-31, or never', readExpiry),
+  );
 }
 
-export function addRightsOptions(command: Command): Command {
+export function addRightsOptions(command: CliCommand): CliCommand {
   const readScopes = (text: string): Scope[] => {
     const scopes = text.split(',').map((scope) => scope.trim());
     const unknown = scopes.find((scope) => !SCOPES.includes(scope as Scope));
@@ -129,11 +119,7 @@ export function addRightsOptions(command: Command): Command {
   };
   const collect = (app: string, apps: string[] = []) => [...apps, app];
   return command
-    .addOption(
-      new Option('--scopes <scopes>', 'what it may do, separated by commas; a new key has all scopes without it').argParser(
-        readScopes,
-      ),
-    )
+    .option('--scopes <scopes>', 'what it may do, separated by commas; a new key has all scopes without it', readScopes)
     .addOption(
       new Option('-a, --app <app>', 'an application that it may use; repeatable').argParser(collect).conflicts('allApps'),
     )

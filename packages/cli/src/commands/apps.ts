@@ -8,65 +8,62 @@ import {
   TEXT_NAMES,
   type TextName,
 } from '@latchkey/contract/setting-definitions';
-import { Command, Option } from 'commander';
+import { Option } from 'commander';
 import type { Named } from '../lookup/find.ts';
-import { findApplication, resolveApplication } from '../lookup/resolve.ts';
+import { findApplication, openApplication, resolveApplication } from '../lookup/resolve.ts';
 import { formatTime } from '../output/text.ts';
-import { daysOption, examples, withContext, yesOption } from '../program/command.ts';
+import { APP, type CliCommand, daysOption, yesOption } from '../program/command.ts';
 import type { Context } from '../program/context.ts';
-import type { Io } from '../program/io.ts';
 
 /** The flags of an application. An option has the name of the field in the protocol. */
 const FLAGS = FLAG_NAMES.map((name) => ({ name, ...APPLICATION_FLAGS[name] }));
 
-const APP = ['<app>', 'name or id of the application'] as const;
 const showKeysOption = () => new Option('--show-keys', 'print both runtime keys instead of masking them');
 
-export function appsCommand(io: Io): Command {
-  const apps = new Command('apps').description('Manage applications');
-  examples(apps, [
-    ['latchkey apps create "Difference Engine"', 'Create an application'],
-    ['latchkey apps pause "Difference Engine"', 'Pause it; its live clients are notified'],
-  ]);
-  addReads(apps, io);
-  addCreateAndDelete(apps, io);
-  addStatus(apps, io);
-  for (const name of TEXT_NAMES) addText(apps, io, name);
-  addFlags(apps, io);
-  return apps;
+export function addApps(program: CliCommand): void {
+  const apps = program
+    .group('apps')
+    .description('Manage applications')
+    .examples(
+      ['latchkey apps create "Difference Engine"', 'Create an application'],
+      ['latchkey apps pause "Difference Engine"', 'Pause it; its live clients are notified'],
+    );
+  addReads(apps);
+  addCreateAndDelete(apps);
+  addStatus(apps, 'pause', 'Pause', 'paused');
+  addStatus(apps, 'resume', 'Resume', 'online');
+  for (const name of TEXT_NAMES) addText(apps, name);
+  addFlags(apps);
 }
 
-function addReads(apps: Command, io: Io): void {
-  const list = apps
+function addReads(apps: CliCommand): void {
+  const sortOption = new Option('--sort <order>', 'order of the list; --desc turns it round');
+  apps
     .command('list')
     .description('List all applications with status, version, files and storage')
-    .addOption(
-      new Option('--sort <order>', 'order of the list; --desc turns it round').choices(APPLICATION_SORTS).default('name'),
-    )
+    .addOption(sortOption.choices(APPLICATION_SORTS).default('name'))
     .option('--desc', 'sort descending')
     .option('--search <text>', 'only those whose name contains this text')
     .addOption(showKeysOption())
-    .action(withContext(io, async (context, options: ListOptions) => listApps(context, options)));
-  examples(list, [
-    ['latchkey apps list --sort storage --desc', 'Those with the largest files first'],
-    ['latchkey apps list --json | jq -r ".[].id"', 'Print the ids'],
-  ]);
-  const show = apps
+    .run(listApps)
+    .examples(
+      ['latchkey apps list --sort storage --desc', 'Those with the largest files first'],
+      ['latchkey apps list --json | jq -r ".[].id"', 'Print the ids'],
+    );
+  apps
     .command('show')
     .description('Show an application: status, version, flags, levels, files and keys')
     .argument(...APP)
     .addOption(showKeysOption())
-    .action(
-      withContext(io, async (context, app: string, { showKeys }: { showKeys?: boolean }) => showApp(context, app, showKeys)),
-    );
-  examples(show, [['latchkey apps show "Difference Engine" --show-keys', 'With its socket key and HTTP key']]);
-  const usage = apps
+    .run(showApp)
+    .examples(['latchkey apps show "Difference Engine" --show-keys', 'With its socket key and HTTP key']);
+  apps
     .command('usage')
     .description('Show what an application was used for, by day: events, downloads, uploads and live clients')
     .argument(...APP)
     .addOption(daysOption())
-    .action(withContext(io, (context, app: string, { days }: { days: number }) => showUsage(context, app, days)));
-  examples(usage, [['latchkey apps usage "Difference Engine" --days 7', 'The last week, today included']]);
+    .run(showUsage)
+    .examples(['latchkey apps usage "Difference Engine" --days 7', 'The last week, today included']);
 }
 
 interface ListOptions {
@@ -97,7 +94,7 @@ async function listApps(context: Context, { sort, desc, search, showKeys }: List
   context.note(search === undefined ? 'No applications. Create one: latchkey apps create <name>' : 'No name contains this text.');
 }
 
-async function showApp(context: Context, app: string, showKeys = false): Promise<void> {
+async function showApp(context: Context, app: string, { showKeys = false }: { showKeys?: boolean }): Promise<void> {
   const client = await context.client();
   const application = withKeys(await findApplication(client, app), showKeys);
   const { id, name, applicationApiKeys } = application;
@@ -121,9 +118,8 @@ async function showApp(context: Context, app: string, showKeys = false): Promise
   context.printFields({ ...application, settings, levels, files }, lines);
 }
 
-async function showUsage(context: Context, app: string, days: number): Promise<void> {
-  const client = await context.client();
-  const { id } = await resolveApplication(client, app);
+async function showUsage(context: Context, app: string, { days }: { days: number }): Promise<void> {
+  const { client, id } = await openApplication(context, app);
   const [usage, clients] = await Promise.all([client.applications.usage(id, { days }), client.applications.liveClients(id)]);
   const rows = usage.map(({ date, events, downloads, uploads, clientsMax }) => [
     date,
@@ -133,39 +129,35 @@ async function showUsage(context: Context, app: string, days: number): Promise<v
   context.note(`Live clients now: ${clients ?? 'not known'}`);
 }
 
-function addCreateAndDelete(apps: Command, io: Io): void {
-  const create = apps
+function addCreateAndDelete(apps: CliCommand): void {
+  apps
     .command('create')
     .description('Create an application: online, with version 1.0 and both runtime keys')
     .argument('<name>', describeLength(APPLICATION_NAME))
-    .action(
-      withContext(io, async (context, name: string) => {
-        const client = await context.client();
-        const created = await client.applications.create({ name });
-        // A key without applications:read creates too.
-        const applications = await client.applications.list().catch(() => []);
-        const stored = applications.find(({ id }) => id === created.id)?.name ?? name;
-        context.print(created, `Created ${stored} (${created.id}).`);
-        if (applications.filter((application) => application.name === stored).length > 1)
-          context.note(`Another application has this name: commands need the id of the one that is meant.`);
-      }),
-    );
-  examples(create, [['latchkey apps create "Difference Engine"', 'Create an application']]);
-  const remove = apps
+    .run(async (context, name: string) => {
+      const client = await context.client();
+      const created = await client.applications.create({ name });
+      // A key without applications:read creates too.
+      const applications = await client.applications.list().catch(() => []);
+      const stored = applications.find(({ id }) => id === created.id)?.name ?? name;
+      context.print(created, `Created ${stored} (${created.id}).`);
+      if (applications.filter((application) => application.name === stored).length > 1)
+        context.note(`Another application has this name: commands need the id of the one that is meant.`);
+    })
+    .examples(['latchkey apps create "Difference Engine"', 'Create an application']);
+  apps
     .command('delete')
     .description('Delete an application with its files and keys; its live clients are disconnected')
     .argument(...APP)
     .addOption(yesOption())
-    .action(
-      withContext(io, async (context, app: string) => {
-        const client = await context.client();
-        const { id, name } = await (context.options.yes ? resolveApplication : findApplication)(client, app);
-        if (!context.options.yes) await confirmDeletion(context, client, { id, name });
-        await client.applications.delete(id);
-        context.print({ id, ...(name !== id && { name }), deleted: true }, `Deleted ${name}.`);
-      }),
-    );
-  examples(remove, [['latchkey apps delete "Difference Engine" --yes', 'Delete it without a question']]);
+    .run(async (context, app: string) => {
+      const client = await context.client();
+      const { id, name } = await (context.options.yes ? resolveApplication : findApplication)(client, app);
+      if (!context.options.yes) await confirmDeletion(context, client, { id, name });
+      await client.applications.delete(id);
+      context.print({ id, ...(name !== id && { name }), deleted: true }, `Deleted ${name}.`);
+    })
+    .examples(['latchkey apps delete "Difference Engine" --yes', 'Delete it without a question']);
 }
 
 async function confirmDeletion(context: Context, client: Latchkey, { id, name }: Named): Promise<void> {
@@ -174,76 +166,62 @@ async function confirmDeletion(context: Context, client: Latchkey, { id, name }:
   await context.confirm(`Delete ${name}? ${files} and both keys are deleted. Connected clients are disconnected.`);
 }
 
-function addStatus(apps: Command, io: Io): void {
-  for (const [verb, status, done] of [
-    ['pause', 'paused', 'Paused'],
-    ['resume', 'online', 'Resumed'],
-  ] as const) {
-    const command = apps
-      .command(verb)
-      .description(`${verb === 'pause' ? 'Pause' : 'Resume'} an application; its live clients are notified`)
-      .argument(...APP)
-      .action(
-        withContext(io, async (context, app: string) => {
-          const client = await context.client();
-          const { id, name } = await resolveApplication(client, app);
-          await client.applications[verb](id);
-          context.print({ id, status }, `${done} ${name}.`);
-        }),
-      );
-    examples(command, [[`latchkey apps ${verb} "Difference Engine"`, `${verb === 'pause' ? 'Pause' : 'Resume'} it by its name`]]);
-  }
+function addStatus(apps: CliCommand, verb: 'pause' | 'resume', title: string, status: string): void {
+  apps
+    .command(verb)
+    .description(`${title} an application; its live clients are notified`)
+    .argument(...APP)
+    .run(async (context, app: string) => {
+      const { client, id, name } = await openApplication(context, app);
+      await client.applications[verb](id);
+      context.print({ id, status }, `${title}d ${name}.`);
+    })
+    .examples([`latchkey apps ${verb} "Difference Engine"`, `${title} it by its name`]);
 }
 
 /** A command that prints a text or sets it. It has the name of the field in the protocol. */
-function addText(apps: Command, io: Io, setting: TextName): void {
+function addText(apps: CliCommand, setting: TextName): void {
   const { field, title, length, example, isLive } = APPLICATION_TEXTS[setting];
   const [verb, noun] = [toOption(field).slice(2), title.toLowerCase()];
-  const command = apps
+  apps
     .command(verb)
     .description(`Print the ${noun} of an application, or set it${isLive ? '; its live clients are notified' : ''}`)
     .argument(...APP)
     .argument(`[${verb}]`, describeLength(length))
-    .action(
-      withContext(io, async (context, app: string, value: string | undefined) => {
-        const client = await context.client();
-        const { id, name } = await resolveApplication(client, app);
-        if (value === undefined) {
-          const { [setting]: current } = await client.applications.settings(id);
-          context.print({ id, [setting]: current }, current);
-        } else {
-          await client.applications.update(id, { [setting]: value });
-          context.print({ id, [setting]: value }, `Set the ${noun} of ${name} to ${value}.`);
-        }
-      }),
+    .run(async (context, app: string, value: string | undefined) => {
+      const { client, id, name } = await openApplication(context, app);
+      if (value === undefined) {
+        const { [setting]: current } = await client.applications.settings(id);
+        context.print({ id, [setting]: current }, current);
+      } else {
+        await client.applications.update(id, { [setting]: value });
+        context.print({ id, [setting]: value }, `Set the ${noun} of ${name} to ${value}.`);
+      }
+    })
+    .examples(
+      [`latchkey apps ${verb} "Difference Engine"`, `Print the ${noun}`],
+      [`latchkey apps ${verb} "Difference Engine" ${example}`, 'Set it'],
     );
-  examples(command, [
-    [`latchkey apps ${verb} "Difference Engine"`, `Print the ${noun}`],
-    [`latchkey apps ${verb} "Difference Engine" ${example}`, 'Set it'],
-  ]);
 }
 
-function addFlags(apps: Command, io: Io): void {
+function addFlags(apps: CliCommand): void {
   const command = apps
     .command('flags')
     .description('Print the flags of an application, or set them')
     .argument(...APP)
-    .action(
-      withContext(io, async (context, app: string, options: Readonly<Record<string, 'on' | 'off'>>) => {
-        const client = await context.client();
-        const { id } = await resolveApplication(client, app);
-        const given = FLAGS.filter(({ field }) => options[field] !== undefined);
-        const changes = given.map(({ name, field }) => [name, options[field] === 'on']);
-        if (changes.length > 0) await client.applications.update(id, Object.fromEntries(changes));
-        const settings = await client.applications.settings(id);
-        const flags = FLAGS.map(({ name, field }) => [toOption(field).slice(2), settings[name] ? 'on' : 'off']);
-        context.printFields(settings, flags);
-      }),
-    );
+    .run(async (context, app: string, options: Readonly<Record<string, 'on' | 'off'>>) => {
+      const { client, id } = await openApplication(context, app);
+      const given = FLAGS.filter(({ field }) => options[field] !== undefined);
+      const changes = given.map(({ name, field }) => [name, options[field] === 'on']);
+      if (changes.length > 0) await client.applications.update(id, Object.fromEntries(changes));
+      const settings = await client.applications.settings(id);
+      const flags = FLAGS.map(({ name, field }) => [toOption(field).slice(2), settings[name] ? 'on' : 'off']);
+      context.printFields(settings, flags);
+    })
+    .examples(['latchkey apps flags "Difference Engine" --user-requires-license on', 'Set one of the flags']);
   for (const { field, meaning } of FLAGS) {
     command.addOption(new Option(`${toOption(field)} <on|off>`, meaning).choices(['on', 'off']));
   }
-  examples(command, [['latchkey apps flags "Difference Engine" --user-requires-license on', 'Set one of the flags']]);
 }
 
 /** `userRequiresLicense` as `--user-requires-license`. */

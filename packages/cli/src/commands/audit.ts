@@ -2,13 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { AuditEntry, Latchkey } from '@latchkey/client';
 import { AUDIT_CSV_HEADINGS, toAuditCsvCells, toCsvLine } from '@latchkey/contract/audit-csv';
 import { AUDIT_PAGE_SIZE } from '@latchkey/contract/page-size';
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 import { resolveApplication } from '../lookup/resolve.ts';
 import { formatTime, printable, toJson } from '../output/text.ts';
-import { examples, withContext } from '../program/command.ts';
+import type { CliCommand } from '../program/command.ts';
 import type { Context } from '../program/context.ts';
 import { CliError } from '../program/errors.ts';
-import type { Io } from '../program/io.ts';
 import { addSessionOptions, type SessionOptions, withSession } from '../session/session.ts';
 
 const POLL_MS = 5_000;
@@ -31,20 +30,22 @@ interface Reading {
   readonly signal: AbortSignal;
 }
 
-export function auditCommand(io: Io): Command {
-  const command = new Command('audit')
+export function addAudit(program: CliCommand): void {
+  const command = program
+    .command('audit')
     .summary('Read the audit log (asks for the password)')
     .description('Read the audit log, newest first; asks for the password, as keys may not read it')
     .addOption(new Option('-a, --app <app>', 'only changes of this application and its files').conflicts('action'))
     .option('--action <action>', 'only this action, such as application.paused')
-    .addOption(new Option('-n, --limit <count>', 'number of entries').argParser(readCount).default(AUDIT_PAGE_SIZE.default))
+    .option('-n, --limit <count>', 'number of entries', readCount, AUDIT_PAGE_SIZE.default)
     .option('--follow', 'then print new entries as they come, until Ctrl-C; oldest first')
     .option('--csv', 'print comma-separated values; an apostrophe precedes formulas');
-  addSessionOptions(command).action(withContext(io, (context, options: AuditOptions) => audit(context, options)));
-  return examples(command, [
-    ['latchkey audit --app "Difference Engine" --follow', 'Watch the changes of an application'],
-    ['latchkey audit --csv --limit 10000 > audit.csv', 'Export the log'],
-  ]);
+  addSessionOptions(command)
+    .run(audit)
+    .examples(
+      ['latchkey audit --app "Difference Engine" --follow', 'Watch the changes of an application'],
+      ['latchkey audit --csv --limit 10000 > audit.csv', 'Export the log'],
+    );
 }
 
 function readCount(text: string): number {

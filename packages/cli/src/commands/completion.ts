@@ -1,35 +1,32 @@
 import { Latchkey } from '@latchkey/client';
-import { Argument, Command } from 'commander';
+import { Argument } from 'commander';
 import { COMPLETION_SCRIPTS, findCandidates } from '../completion/completion.ts';
 import { printable } from '../output/text.ts';
-import { examples, withContext } from '../program/command.ts';
+import type { CliCommand } from '../program/command.ts';
 import type { Context } from '../program/context.ts';
-import type { Io } from '../program/io.ts';
 
 /** A person waits at the prompt. */
 const TIMEOUT_MS = 2_000;
 
-export function completionCommand(io: Io): Command {
-  const completion = new Command('completion')
+export function addCompletion(program: CliCommand): void {
+  program
+    .command('completion')
     .description('Print the completion script of a shell')
     .addArgument(new Argument('<shell>').choices(Object.keys(COMPLETION_SCRIPTS)))
-    .action(withContext(io, (_context, shell: string) => void io.stdout.write(COMPLETION_SCRIPTS[shell] ?? '')));
-  examples(completion, [
-    ['eval "$(latchkey completion bash)"', 'Complete in this bash; add the line to ~/.bashrc to keep it'],
-    ['eval "$(latchkey completion zsh)"', 'The same for zsh, after compinit in ~/.zshrc'],
-    ['latchkey completion fish > ~/.config/fish/completions/latchkey.fish', 'The same for fish'],
-  ]);
-  return completion;
-}
-
-/** Command that the completion scripts call. */
-export function completeCommand(io: Io, program: Command): Command {
-  return new Command('complete').argument('[words...]').action(
-    withContext(io, async (context, words: readonly string[]) => {
+    .run((context, shell: string) => void context.io.stdout.write(COMPLETION_SCRIPTS[shell] ?? ''))
+    .examples(
+      ['eval "$(latchkey completion bash)"', 'Complete in this bash; add the line to ~/.bashrc to keep it'],
+      ['eval "$(latchkey completion zsh)"', 'The same for zsh, after compinit in ~/.zshrc'],
+      ['latchkey completion fish > ~/.config/fish/completions/latchkey.fish', 'The same for fish'],
+    );
+  // The scripts call it.
+  program
+    .command('complete', { hidden: true })
+    .argument('[words...]')
+    .run(async (context, words: readonly string[]) => {
       const candidates = await findCandidates(program, words, () => listApplications(context));
-      for (const candidate of candidates) io.stdout.write(`${candidate}\n`);
-    }),
-  );
+      for (const candidate of candidates) context.io.stdout.write(`${candidate}\n`);
+    });
 }
 
 /** Names of applications; none without a server that responds soon. */

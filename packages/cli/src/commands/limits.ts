@@ -1,22 +1,20 @@
-import { Command } from 'commander';
-import { examples, withContext } from '../program/command.ts';
-import type { Io } from '../program/io.ts';
+import type { CliCommand } from '../program/command.ts';
 
-export function limitsCommand(io: Io): Command {
-  const command = new Command('limits').description('Show usage and limits of the account').action(
-    withContext(io, async (context) => {
+export function addLimits(program: CliCommand): void {
+  program
+    .command('limits')
+    .description('Show usage and limits of the account')
+    .run(async (context) => {
       const limits = await (await context.client()).limits.get();
-      const rows = (
-        [
-          ['Storage, MiB', limits.storageSizeMib],
-          ['Files', limits.uploadedFilesCount],
-          ['Applications', limits.createdApplicationsCount],
-          ['API keys', limits.apiKeyCount],
-        ] as const
-      ).map(([name, { currentValue, maxValue }]) => [name, String(currentValue), String(maxValue ?? 'unlimited')]);
+      const counted = [
+        ['Storage, MiB', limits.storageSizeMib],
+        ['Files', limits.uploadedFilesCount],
+        ['Applications', limits.createdApplicationsCount],
+        ['API keys', limits.apiKeyCount],
+      ] as const;
+      const rows = counted.map(([name, { currentValue, maxValue }]) => [name, `${currentValue}`, `${maxValue ?? 'unlimited'}`]);
       rows.push(['Largest file, MiB', '', String(limits.fileSizeMiB)]);
       context.printTable(limits, [limits.planName, 'USED', 'LIMIT'], rows);
-    }),
-  );
-  return examples(command, [['latchkey limits --json | jq .storageSizeMib.currentValue', 'Print the MiB in use']]);
+    })
+    .examples(['latchkey limits --json | jq .storageSizeMib.currentValue', 'Print the MiB in use']);
 }

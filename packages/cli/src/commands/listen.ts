@@ -1,12 +1,11 @@
 import { type ConnectionState, LatchkeyError, type LiveEvent } from '@latchkey/client';
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { InvalidArgumentError } from 'commander';
 import { WebSocket } from 'ws';
 import { findApplication } from '../lookup/resolve.ts';
 import { printable, toJson } from '../output/text.ts';
-import { examples, withContext } from '../program/command.ts';
+import type { CliCommand } from '../program/command.ts';
 import { type Context, DEFAULT_URL, isRealtimeUrl } from '../program/context.ts';
 import { CliError } from '../program/errors.ts';
-import type { Io } from '../program/io.ts';
 import { abortOnSignal } from '../program/signals.ts';
 
 interface ListenOptions {
@@ -14,22 +13,19 @@ interface ListenOptions {
   readonly from?: string;
 }
 
-export function listenCommand(io: Io): Command {
-  const command = new Command('listen')
+export function addListen(program: CliCommand): void {
+  program
+    .command('listen')
     .summary('Print live events of an application')
     .description('Print the live events of an application as they come, and reconnect; Ctrl-C ends it')
     .argument('[app]', 'name or id of the application; without it LATCHKEY_SOCKET_KEY has its socket key')
-    .addOption(new Option('--url <url>', 'URL of live events (LATCHKEY_REALTIME_URL)').argParser(readUrl))
-    .addOption(
-      new Option('--from <event>', 'first print what came after this event: its sequence, or epoch:sequence').argParser(
-        readEventId,
-      ),
-    )
-    .action(withContext(io, (context, app: string | undefined, options: ListenOptions) => listen(context, app, options)));
-  return examples(command, [
-    ['latchkey listen "Difference Engine" --from 0', 'From the first event that is still stored'],
-    ['latchkey listen "Difference Engine" --json | jq .type', 'Process each event'],
-  ]);
+    .option('--url <url>', 'URL of live events (LATCHKEY_REALTIME_URL)', readUrl)
+    .option('--from <event>', 'first print what came after this event: its sequence, or epoch:sequence', readEventId)
+    .run(listen)
+    .examples(
+      ['latchkey listen "Difference Engine" --from 0', 'From the first event that is still stored'],
+      ['latchkey listen "Difference Engine" --json | jq .type', 'Process each event'],
+    );
 }
 
 function readUrl(text: string): string {

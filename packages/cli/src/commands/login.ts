@@ -1,13 +1,11 @@
 import { hostname } from 'node:os';
 import type { AccountProfile, Latchkey } from '@latchkey/client';
 import { SCOPES } from '@latchkey/contract/scopes';
-import { Command, Option } from 'commander';
 import { type Profile, readProfiles, writeProfiles } from '../config/profiles.ts';
 import { readStdin } from '../output/stdin.ts';
-import { examples, withContext } from '../program/command.ts';
+import type { CliCommand } from '../program/command.ts';
 import { type Context, DEFAULT_URL } from '../program/context.ts';
 import { CliError } from '../program/errors.ts';
-import type { Io } from '../program/io.ts';
 import { checkKey } from '../session/check-key.ts';
 import { addSessionOptions, endSessionAfter, readPassword, type SessionOptions, signIn } from '../session/session.ts';
 
@@ -21,20 +19,22 @@ interface LoginOptions extends SessionOptions {
   readonly keyStdin?: boolean;
 }
 
-export function loginCommand(io: Io): Command {
-  const command = new Command('login')
+export function addLogin(program: CliCommand): void {
+  const command = program
+    .command('login')
     .summary('Sign in on this machine')
     .description('Create a management key for this machine and store it in a profile')
     .option('--url <url>', 'URL of the REST interface (LATCHKEY_URL)')
-    .addOption(new Option('--sign-up', 'create the account first'))
-    .addOption(new Option('--username <name>', 'name of the new account, with --sign-up'))
-    .addOption(new Option('--key-stdin', 'use an existing key: read it from standard input, or ask on a terminal'));
-  addSessionOptions(command).action(withContext(io, (context, options: LoginOptions) => login(context, options)));
-  return examples(command, [
-    ['latchkey login', 'Ask for URL, email and password'],
-    ['latchkey login --profile staging --url https://panel.example.com', 'Store it in a separate profile'],
-    ['latchkey login --url https://panel.example.com --key-stdin < key.txt', 'Use an existing, perhaps restricted key'],
-  ]);
+    .option('--sign-up', 'create the account first')
+    .option('--username <name>', 'name of the new account, with --sign-up')
+    .option('--key-stdin', 'use an existing key: read it from standard input, or ask on a terminal');
+  addSessionOptions(command)
+    .run(login)
+    .examples(
+      ['latchkey login', 'Ask for URL, email and password'],
+      ['latchkey login --profile staging --url https://panel.example.com', 'Store it in a separate profile'],
+      ['latchkey login --url https://panel.example.com --key-stdin < key.txt', 'Use an existing, perhaps restricted key'],
+    );
 }
 
 async function login(context: Context, options: LoginOptions): Promise<void> {

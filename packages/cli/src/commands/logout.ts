@@ -1,24 +1,24 @@
-import { Command, Option } from 'commander';
 import { readProfiles, writeProfiles } from '../config/profiles.ts';
-import { examples, withContext } from '../program/command.ts';
+import type { CliCommand } from '../program/command.ts';
 import type { Context } from '../program/context.ts';
 import { CliError } from '../program/errors.ts';
-import type { Io } from '../program/io.ts';
 import { addSessionOptions, type SessionOptions, withSession } from '../session/session.ts';
 
 interface LogoutOptions extends SessionOptions {
   readonly revoke?: boolean;
 }
 
-export function logoutCommand(io: Io): Command {
-  const command = new Command('logout')
+export function addLogout(program: CliCommand): void {
+  const command = program
+    .command('logout')
     .description('Forget the key of a profile on this machine')
-    .addOption(new Option('--revoke', 'first revoke the key, which needs the password'));
-  addSessionOptions(command).action(withContext(io, (context, options: LogoutOptions) => logout(context, options)));
-  return examples(command, [
-    ['latchkey logout', 'Forget the key, which stays valid until it is revoked'],
-    ['latchkey logout --revoke --profile staging', 'Revoke the key of a profile, and forget it'],
-  ]);
+    .option('--revoke', 'first revoke the key, which needs the password');
+  addSessionOptions(command)
+    .run(logout)
+    .examples(
+      ['latchkey logout', 'Forget the key, which stays valid until it is revoked'],
+      ['latchkey logout --revoke --profile staging', 'Revoke the key of a profile, and forget it'],
+    );
 }
 
 async function logout(context: Context, options: LogoutOptions): Promise<void> {

@@ -1,17 +1,52 @@
 import { CHANNEL, CHANNEL_RULE, STABLE_CHANNEL } from '@latchkey/contract/release';
-import { Command, InvalidArgumentError, Option } from 'commander';
-import { resolveApplication } from '../lookup/resolve.ts';
+import { InvalidArgumentError, Option } from 'commander';
+import { openApplication } from '../lookup/resolve.ts';
 import { formatTime } from '../output/text.ts';
-import { examples, withContext } from '../program/command.ts';
-import type { Io } from '../program/io.ts';
-import { type PublishOptions, publishFiles } from '../release/publish-files.ts';
+import type { CliCommand } from '../program/command.ts';
+import { publishFiles } from '../release/publish-files.ts';
 
-export function releaseCommand(io: Io): Command {
-  const release = new Command('release').description('Publish releases to updaters');
-  addPublish(release, io);
-  addList(release, io);
-  addYank(release, io);
-  return release;
+export function addRelease(program: CliCommand): void {
+  const release = program.group('release').description('Publish releases to updaters');
+  release
+    .command('publish')
+    .description(
+      'Upload files, and publish them as a release. Platform, architecture and version are those in the names; *.sig and *.minisig sign the file they are named after',
+    )
+    .argument('<path...>', 'files and their signatures; folders, *.yml, *.blockmap and *.txt are skipped')
+    .addOption(appOption())
+    .option('--channel <channel>', 'channel', readChannel, STABLE_CHANNEL)
+    .option('--release-version <version>', 'Semantic Version; that in the names of the files unless set')
+    .option('--notes <path>', 'file with notes; of a changelog, only the section of the version')
+    .option('--rollout <percent>', 'share of the clients that are offered it', readPercent, 100)
+    .option('--draft', 'leave it as a draft')
+    .run(publishFiles)
+    .examples([
+      'latchkey release publish dist/* --app "Difference Engine" --channel beta --notes CHANGELOG.md',
+      'Publish a build',
+    ]);
+  release
+    .command('list')
+    .description('List the releases of an application, newest first')
+    .addOption(appOption())
+    .run(async (context, { app }: { app: string }) => {
+      const { client, id } = await openApplication(context, app);
+      const found = await client.releases.list(id);
+      const rows = found.map(({ id, version, channel, status, rolloutPercent, publishedAt }) => {
+        return [version, channel, status, `${rolloutPercent} %`, publishedAt ? formatTime(publishedAt) : '-', id];
+      });
+      context.printTable(found, ['VERSION', 'CHANNEL', 'STATUS', 'ROLL-OUT', 'PUBLISHED (UTC)', 'ID'], rows);
+    })
+    .examples(['latchkey release list --app "Difference Engine"', 'List its releases']);
+  release
+    .command('yank')
+    .description('Withdraw a published release from updaters')
+    .argument('<release>', 'id of the release')
+    .option('--reason <text>', 'reason, for the audit log')
+    .run(async (context, id: string, { reason }: { readonly reason?: string }) => {
+      const yanked = await (await context.client()).releases.yank(id, { reason });
+      context.print(yanked, `Yanked ${yanked.version} of ${yanked.channel}.`);
+    })
+    .examples(['latchkey release yank 019a9e47-4b1a-7c63-9d2f-8e5f0a6c3b71', 'Withdraw a release']);
 }
 
 const appOption = () => new Option('-a, --app <app>', 'name or id of the application').makeOptionMandatory().env('LATCHKEY_APP');
@@ -24,57 +59,4 @@ function readPercent(text: string): number {
 function readChannel(text: string): string {
   if (CHANNEL.test(text)) return text;
   throw new InvalidArgumentError(`It ${CHANNEL_RULE}.`);
-}
-
-function addPublish(release: Command, io: Io): void {
-  const command = release
-    .command('publish')
-    .description(
-      'Upload files, and publish them as a release. Platform, architecture and version are those in the names; *.sig and *.minisig sign the file they are named after',
-    )
-    .argument('<path...>', 'files and their signatures; folders, *.yml, *.blockmap and *.txt are skipped')
-    .addOption(appOption())
-    .option('--channel <channel>', 'channel', readChannel, STABLE_CHANNEL)
-    .option('--release-version <version>', 'Semantic Version; that in the names of the files unless set')
-    .option('--notes <path>', 'file with notes; of a changelog, only the section of the version')
-    .option('--rollout <percent>', 'share of the clients that are offered it', readPercent, 100)
-    .option('--draft', 'leave it as a draft')
-    .action(withContext(io, (context, paths: string[], options: PublishOptions) => publishFiles(context, paths, options)));
-  examples(command, [
-    ['latchkey release publish dist/* --app "Difference Engine" --channel beta --notes CHANGELOG.md', 'Publish a build'],
-  ]);
-}
-
-function addList(release: Command, io: Io): void {
-  const command = release
-    .command('list')
-    .description('List the releases of an application, newest first')
-    .addOption(appOption())
-    .action(
-      withContext(io, async (context, { app }: { app: string }) => {
-        const client = await context.client();
-        const { id } = await resolveApplication(client, app);
-        const found = await client.releases.list(id);
-        const rows = found.map(({ id, version, channel, status, rolloutPercent, publishedAt }) => {
-          return [version, channel, status, `${rolloutPercent} %`, publishedAt ? formatTime(publishedAt) : '-', id];
-        });
-        context.printTable(found, ['VERSION', 'CHANNEL', 'STATUS', 'ROLL-OUT', 'PUBLISHED (UTC)', 'ID'], rows);
-      }),
-    );
-  examples(command, [['latchkey release list --app "Difference Engine"', 'List its releases']]);
-}
-
-function addYank(release: Command, io: Io): void {
-  const command = release
-    .command('yank')
-    .description('Withdraw a published release from updaters')
-    .argument('<release>', 'id of the release')
-    .option('--reason <text>', 'reason, for the audit log')
-    .action(
-      withContext(io, async (context, id: string, { reason }: { readonly reason?: string }) => {
-        const yanked = await (await context.client()).releases.yank(id, { reason });
-        context.print(yanked, `Yanked ${yanked.version} of ${yanked.channel}.`);
-      }),
-    );
-  examples(command, [['latchkey release yank 019a9e47-4b1a-7c63-9d2f-8e5f0a6c3b71', 'Withdraw a release']]);
 }

@@ -3,12 +3,11 @@ import { type Latchkey, LatchkeyError, type NewTrustedIssuer, type TrustedIssuer
 import { describeLength, KEY_NAME } from '@latchkey/contract/lengths';
 import { SCOPES } from '@latchkey/contract/scopes';
 import { EXCHANGED_KEY_LIFETIME_S } from '@latchkey/contract/trusted-issuer';
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 import { findByNameOrId } from '../lookup/find.ts';
-import { examples, withContext, yesOption } from '../program/command.ts';
+import { type CliCommand, yesOption } from '../program/command.ts';
 import type { Context } from '../program/context.ts';
 import { CliError } from '../program/errors.ts';
-import type { Io } from '../program/io.ts';
 import { addSessionOptions, type SessionOptions, withSession } from '../session/session.ts';
 import { addRightsOptions, type RightsOptions, toRights } from './api-keys.ts';
 
@@ -21,58 +20,51 @@ interface AddOptions extends RightsOptions {
   readonly jwks?: string;
 }
 
-export function trustedIssuersCommand(io: Io): Command {
-  const issuers = new Command('trusted-issuers')
+export function addTrustedIssuers(program: CliCommand): void {
+  const issuers = program
+    .group('trusted-issuers')
     .summary('Let CI jobs get keys for their tokens (asks for the password)')
     .description('Let jobs of CI servers exchange their tokens for keys that expire soon; asks for the password');
-  const list = issuers.command('list').description('List trusted issuers');
-  addSessionOptions(list).action(withContext(io, (context, options: SessionOptions) => listIssuers(context, options)));
-  examples(list, [['latchkey trusted-issuers list', 'Issuers, claims and ids']]);
-
+  addSessionOptions(issuers.command('list').description('List trusted issuers'))
+    .run(listIssuers)
+    .examples(['latchkey trusted-issuers list', 'Issuers, claims and ids']);
+  const claim = new Option('--claim <name=value>', 'a claim that tokens must have, with exactly this text; repeatable');
   const add = issuers
     .command('add')
     .description('Trust tokens of an issuer that have these claims')
     .argument('<name>', describeLength(KEY_NAME))
     .requiredOption('--issuer <issuer>', 'iss of the tokens: an https URL, or any text with --jwks')
     .option('--audience <audience>', 'aud of the tokens; the URL of the server without it')
-    .addOption(
-      new Option('--claim <name=value>', 'a claim that tokens must have, with exactly this text; repeatable')
-        .argParser(readClaim)
-        .makeOptionMandatory(),
-    )
-    .addOption(
-      new Option('--lifetime <seconds>', 'lifetime of the keys, 60 to 900').default(600).argParser((text) => {
-        const seconds = Number(text);
-        const { min, max } = EXCHANGED_KEY_LIFETIME_S;
-        if (Number.isInteger(seconds) && seconds >= min && seconds <= max) return seconds;
-        throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
-      }),
-    )
+    .addOption(claim.argParser(readClaim).makeOptionMandatory())
+    .option('--lifetime <seconds>', 'lifetime of the keys, 60 to 900', readLifetime, 600)
     .option('--jwks <file>', 'public keys of an issuer that the server cannot reach');
-  addSessionOptions(addRightsOptions(add)).action(
-    withContext(io, (context, name: string, options: AddOptions) => addIssuer(context, name, options)),
-  );
-  examples(add, [
-    [
-      'latchkey trusted-issuers add "GitHub Actions" --issuer https://token.actions.githubusercontent.com --claim repository=acme/editor --claim environment=production --scopes files:upload,releases:write --all-apps',
-      'Jobs of a repository with that environment',
-    ],
-    [
-      'latchkey trusted-issuers add Cluster --issuer https://kubernetes.default.svc.cluster.local --jwks jwks.json --claim sub=system:serviceaccount:ci:publisher --app "Difference Engine"',
-      'A service account of a cluster in a private network',
-    ],
-  ]);
-
+  addSessionOptions(addRightsOptions(add))
+    .run(addIssuer)
+    .examples(
+      [
+        'latchkey trusted-issuers add "GitHub Actions" --issuer https://token.actions.githubusercontent.com --claim repository=acme/editor --claim environment=production --scopes files:upload,releases:write --all-apps',
+        'Jobs of a repository with that environment',
+      ],
+      [
+        'latchkey trusted-issuers add Cluster --issuer https://kubernetes.default.svc.cluster.local --jwks jwks.json --claim sub=system:serviceaccount:ci:publisher --app "Difference Engine"',
+        'A service account of a cluster in a private network',
+      ],
+    );
   const remove = issuers
     .command('remove')
     .description('Stop trusting an issuer; its keys are rejected from their next request on')
     .argument('<issuer>', 'name or id')
     .addOption(yesOption());
-  addSessionOptions(remove).action(
-    withContext(io, (context, wanted: string, options: SessionOptions) => removeIssuer(context, wanted, options)),
-  );
-  examples(remove, [['latchkey trusted-issuers remove "GitHub Actions"', 'Remove it by its name']]);
-  return issuers;
+  addSessionOptions(remove)
+    .run(removeIssuer)
+    .examples(['latchkey trusted-issuers remove "GitHub Actions"', 'Remove it by its name']);
+}
+
+function readLifetime(text: string): number {
+  const seconds = Number(text);
+  const { min, max } = EXCHANGED_KEY_LIFETIME_S;
+  if (Number.isInteger(seconds) && seconds >= min && seconds <= max) return seconds;
+  throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
 }
 
 function readClaim(text: string, claims: Readonly<Record<string, string>> = {}) {

@@ -1,4 +1,5 @@
 import type { Argument, Command, Option } from 'commander';
+import type { CliCommand } from '../program/command.ts';
 
 /** The scripts ask the program itself, so that they never go stale. No candidate means a path. */
 export const COMPLETION_SCRIPTS: Readonly<Record<string, string>> = {
@@ -80,8 +81,8 @@ function candidatesAt(command: Command, optionOf: Option | undefined, positional
   return argument?.argChoices ?? [];
 }
 
-export function visibleCommands(command: Command): readonly Command[] {
-  return command.createHelp().visibleCommands(command);
+export function visibleCommands(command: Command): readonly CliCommand[] {
+  return command.createHelp().visibleCommands(command) as CliCommand[];
 }
 
 const lineage = (command: Command): readonly Command[] => [command, ...(command.parent ? lineage(command.parent) : [])];

@@ -1,4 +1,5 @@
 import { type Application, type Latchkey, LatchkeyError, type StoredFile } from '@latchkey/client';
+import type { Context } from '../program/context.ts';
 import { CliError } from '../program/errors.ts';
 import { findByNameOrId, isId, type Named } from './find.ts';
 
@@ -14,6 +15,13 @@ export async function findApplication(client: Latchkey, wanted: string): Promise
 /** As `findApplication`; an id is not looked up, so that a key without the scope suffices. */
 export async function resolveApplication(client: Latchkey, wanted: string): Promise<Named> {
   return isId(wanted) ? { id: wanted, name: wanted } : findApplication(client, wanted);
+}
+
+/** The client, and the application with this name or id as `resolveApplication` finds it. */
+export async function openApplication(context: Context, wanted: string): Promise<Named & { readonly client: Latchkey }> {
+  const client = await context.client();
+  const { id, name } = await resolveApplication(client, wanted);
+  return { client, id, name };
 }
 
 /** The file of the application with this name or id. An id is not looked up. */

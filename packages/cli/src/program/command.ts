@@ -1,35 +1,48 @@
 import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/key-overlap';
 import { USAGE_DAYS_MAX } from '@latchkey/contract/limits';
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { Context, type GlobalOptions } from './context.ts';
 import type { Io } from './io.ts';
 
 /** Lines of help that show how a command is used: the command, then what it does. */
 export type Example = readonly [line: string, purpose: string];
 
-const examplesOf = new WeakMap<Command, readonly Example[]>();
+/** A command whose handler gets a context. Its examples are in its help and in docs/cli.md. */
+export class CliCommand extends Command {
+  readonly #io: Io;
+  exampleList: readonly Example[] = [];
 
-/** Adds examples to the help and the documentation of a command. */
-export function examples(command: Command, list: readonly Example[]): Command {
-  examplesOf.set(command, list);
-  const lines = list.map(([line, purpose]) => `  # ${purpose}\n  $ ${line}`);
-  return command.addHelpText('after', `\nExamples:\n${lines.join('\n')}`);
+  constructor(io: Io, name?: string) {
+    super(name);
+    this.#io = io;
+  }
+
+  override createCommand(name?: string): CliCommand {
+    return new CliCommand(this.#io, name);
+  }
+
+  /** Adds a command that only has other commands. */
+  group(name: string): CliCommand {
+    return this.command(name).usage('<command>').helpCommand(false);
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: commander does not type the arguments of actions.
+  run(handler: (context: Context, ...args: any[]) => Promise<void> | void): this {
+    return this.action(async (...args: unknown[]) => {
+      const command = args.pop() as Command;
+      await handler(new Context(this.#io, command.optsWithGlobals<GlobalOptions>()), ...args);
+    });
+  }
+
+  examples(...list: readonly Example[]): this {
+    this.exampleList = list;
+    const lines = list.map(([line, purpose]) => `  # ${purpose}\n  $ ${line}`);
+    return this.addHelpText('after', `\nExamples:\n${lines.join('\n')}`);
+  }
 }
 
-export function readExamples(command: Command): readonly Example[] {
-  return examplesOf.get(command) ?? [];
-}
-
-/**
- * Turns a handler into an action of commander: the context comes before its arguments and options.
- */
-// biome-ignore lint/suspicious/noExplicitAny: commander does not type the arguments of actions.
-export function withContext(io: Io, handler: (context: Context, ...args: any[]) => Promise<void> | void) {
-  return async (...args: unknown[]): Promise<void> => {
-    const command = args.pop() as Command;
-    await handler(new Context(io, command.optsWithGlobals<GlobalOptions>()), ...args);
-  };
-}
+/** An application, as the argument of a command. */
+export const APP = ['<app>', 'name or id of the application'] as const;
 
 /** For commands that ask before they act. */
 export const yesOption = () => new Option('-y, --yes', 'do not ask');

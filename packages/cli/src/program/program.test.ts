@@ -11,7 +11,6 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { AdminPrograms } from '../commands/admin.ts';
 import { findCandidates, visibleCommands } from '../completion/completion.ts';
 import { run } from '../testing/run.ts';
-import { readExamples } from './command.ts';
 import { createProgram } from './program.ts';
 import { updateDocument } from './render-docs.ts';
 
@@ -28,8 +27,8 @@ it('prints help with the most used commands first', async () => {
 
 it('has an example for every command, and each is a command line that the program accepts', async () => {
   const leaves = all().filter((command) => command.commands.length === 0);
-  expect(leaves.filter((command) => readExamples(command).length === 0).map((command) => command.name())).toEqual([]);
-  for (const [line] of [program, ...all()].flatMap(readExamples)) {
+  expect(leaves.filter((command) => command.exampleList.length === 0).map((command) => command.name())).toEqual([]);
+  for (const [line] of [program, ...all()].flatMap(({ exampleList }) => exampleList)) {
     const [, command = ''] = /latchkey ([^|<>)]*)/.exec(line) ?? [];
     const args = [...command.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
     const parser = createProgram(process);

@@ -1,48 +1,51 @@
-// To add a command: write src/commands/<noun>.ts with `export function <noun>Command(io: Io)` that
-// returns a commander `Command`, and add it to `createProgram`. Each verb ends in
-//   .action(withContext(io, async (context, argument: string, options: Options) => { … }))
+// To add a command: write src/commands/<noun>.ts with `export function add<Noun>(program: CliCommand)`,
+// and name it in `createProgram`. Each verb is
+//   noun.command('verb').description('…').run(async (context, argument: string, options: Options) => { … })
 // The context has the client (`await context.client()`), `print(data, text)` for the result
 // (stdout; `data` for --json), `note(line)` for progress (stderr), `confirm(message)` and
 // `prompts`. Throw a `CliError(outcome, 'What happened. What to do.')`; its outcome decides the
-// exit code. Errors of the client need no handling. Give each command `examples(command, […])`:
-// they are in --help and in docs/cli.md, which `npm run generate` writes.
+// exit code. Errors of the client need no handling. Give each command `.examples([…])`: they are in
+// --help and in docs/cli.md, which `npm run generate` writes.
 import { inspect } from 'node:util';
-import { Command, CommanderError } from 'commander';
+import { type Command, CommanderError } from 'commander';
 import pc from 'picocolors';
 import manifest from '../../package.json' with { type: 'json' };
-import { type AdminPrograms, adminCommand } from '../commands/admin.ts';
-import { apiKeysCommand } from '../commands/api-keys.ts';
-import { applyCommand, exportCommand } from '../commands/apply.ts';
-import { appsCommand } from '../commands/apps.ts';
-import { auditCommand } from '../commands/audit.ts';
-import { completeCommand, completionCommand } from '../commands/completion.ts';
-import { eventsCommand } from '../commands/events.ts';
-import { filesCommand } from '../commands/files.ts';
-import { keysCommand } from '../commands/keys.ts';
-import { levelsCommand } from '../commands/levels.ts';
-import { limitsCommand } from '../commands/limits.ts';
-import { listenCommand } from '../commands/listen.ts';
-import { loginCommand } from '../commands/login.ts';
-import { logoutCommand } from '../commands/logout.ts';
-import { releaseCommand } from '../commands/release.ts';
-import { trustedIssuersCommand } from '../commands/trusted-issuers.ts';
-import { uploadsCommand } from '../commands/uploads.ts';
-import { whoamiCommand } from '../commands/whoami.ts';
+import { type AdminPrograms, addAdmin } from '../commands/admin.ts';
+import { addApiKeys } from '../commands/api-keys.ts';
+import { addApply } from '../commands/apply.ts';
+import { addApps } from '../commands/apps.ts';
+import { addAudit } from '../commands/audit.ts';
+import { addCompletion } from '../commands/completion.ts';
+import { addEvents } from '../commands/events.ts';
+import { addFiles } from '../commands/files.ts';
+import { addKeys } from '../commands/keys.ts';
+import { addLevels } from '../commands/levels.ts';
+import { addLimits } from '../commands/limits.ts';
+import { addListen } from '../commands/listen.ts';
+import { addLogin } from '../commands/login.ts';
+import { addLogout } from '../commands/logout.ts';
+import { addRelease } from '../commands/release.ts';
+import { addTrustedIssuers } from '../commands/trusted-issuers.ts';
+import { addUploads } from '../commands/uploads.ts';
+import { addWhoami } from '../commands/whoami.ts';
 import { helpConfiguration } from '../output/help.ts';
 import { printable, printableLines } from '../output/text.ts';
-import { examples } from './command.ts';
+import { CliCommand } from './command.ts';
 import { hasColors } from './context.ts';
 import { EXIT, toCliError } from './errors.ts';
 import type { Io } from './io.ts';
 
 /** @param admin what `latchkey admin` can run here */
-export function createProgram(io: Io, admin: AdminPrograms = {}): Command {
-  const program = new Command('latchkey')
+export function createProgram(io: Io, admin: AdminPrograms = {}): CliCommand {
+  const program = new CliCommand(io, 'latchkey')
+    .usage('<command>')
     .description('Applications, their files and live events, from the command line.')
     .version(manifest.version, '-V, --version', 'print the version')
     .option('--json', 'print the response as one JSON document')
     .option('--profile <name>', 'use this profile of "latchkey login"')
     .option('-v, --verbose', 'print requests with their ids, and error responses')
+    .helpOption('-h, --help', 'print this help')
+    .helpCommand(false)
     .configureHelp(helpConfiguration(pc.createColors(hasColors(io))))
     .exitOverride()
     .configureOutput({
@@ -53,37 +56,18 @@ export function createProgram(io: Io, admin: AdminPrograms = {}): Command {
       getOutHelpWidth: () => io.stdout.columns || 80,
       // The error is printed once it is caught.
       outputError: () => undefined,
-    });
+    })
+    .examples(
+      ['latchkey login', 'Sign in on this machine'],
+      ['latchkey files upload dist/* --app "Difference Engine"', 'Upload a release'],
+    );
   program.commandsGroup('Most used:');
-  for (const create of [loginCommand, appsCommand, filesCommand, releaseCommand, listenCommand, eventsCommand, limitsCommand])
-    program.addCommand(create(io));
+  for (const add of [addLogin, addApps, addFiles, addRelease, addListen, addEvents, addLimits]) add(program);
   program.commandsGroup('More:');
-  const more = [
-    levelsCommand,
-    keysCommand,
-    uploadsCommand,
-    applyCommand,
-    exportCommand,
-    apiKeysCommand,
-    trustedIssuersCommand,
-    auditCommand,
-    whoamiCommand,
-  ];
-  for (const create of [...more, logoutCommand, completionCommand]) program.addCommand(create(io));
-  program.addCommand(adminCommand(io, admin));
-  program.addCommand(completeCommand(io, program), { hidden: true });
-  examples(program, [
-    ['latchkey login', 'Sign in on this machine'],
-    ['latchkey files upload dist/* --app "Difference Engine"', 'Upload a release'],
-  ]);
-  return inheritSettings(program);
-}
-
-/** Commands that are added do not inherit the settings of the program by themselves. */
-function inheritSettings(command: Command): Command {
-  if (command.commands.length > 0) command.helpCommand(false).usage('<command>');
-  for (const child of command.commands) inheritSettings(child.copyInheritedSettings(command));
-  return command.helpOption('-h, --help', 'print this help');
+  const more = [addLevels, addKeys, addUploads, addApply, addApiKeys, addTrustedIssuers, addAudit, addWhoami, addLogout];
+  for (const add of [...more, addCompletion]) add(program);
+  addAdmin(program, admin);
+  return program;
 }
 
 /** @returns the exit code */

@@ -1,6 +1,6 @@
 import { type AccountProfile, type Credentials, type Latchkey, LatchkeyError } from '@latchkey/client';
-import { type Command, Option } from 'commander';
 import { readStdin } from '../output/stdin.ts';
+import type { CliCommand } from '../program/command.ts';
 import type { Context } from '../program/context.ts';
 import { CliError } from '../program/errors.ts';
 import { abortOnSignal } from '../program/signals.ts';
@@ -11,10 +11,10 @@ export interface SessionOptions {
   readonly passwordStdin?: boolean;
 }
 
-export function addSessionOptions(command: Command): Command {
+export function addSessionOptions(command: CliCommand): CliCommand {
   return command
-    .addOption(new Option('--email <email>', 'email of the account (that of the profile)'))
-    .addOption(new Option('--password-stdin', 'read the password from standard input, and the code from its second line'));
+    .option('--email <email>', 'email of the account (that of the profile)')
+    .option('--password-stdin', 'read the password from standard input, and the code from its second line');
 }
 
 /**
