@@ -93,7 +93,7 @@ As npx latchkey listen, whose --help lists the options.`,
     usage: `npm run generate
 
 Writes the numbers of the contract into the protocol and the documents. Generates the code of the protocol, the types of
-the client from the OpenAPI document, the commands in docs/cli.md and the JSON Schema of latchkey.yaml.`,
+the client from the OpenAPI document, and the commands in docs/cli.md.`,
   },
   pack: {
     run: pack,

@@ -116,7 +116,7 @@ it(
       expect(generated).toContain(added);
     }
     expect(await read('docs/cli.md')).toContain('latchkey apps label');
-    expect(await read('packages/cli/latchkey.schema.json')).toContain('"Label."');
+    expect((await runNode('packages/cli/src/main.ts', 'export', '--schema')).stdout).toContain('"Label."');
     const printDocument = `import { readDocument } from './packages/client/scripts/generate.ts'; console.log(JSON.stringify(readDocument()))`;
     expect((await runNode('--input-type=module', '--eval', printDocument)).stdout).toContain('Label taken');
 
