@@ -4,7 +4,6 @@ import { type Servers, type Shape, startBaseline, startOurs } from '../harness/o
 import { compare, type Figure } from '../harness/report.ts';
 import { request } from '../harness/request.ts';
 
-/** Images that one side takes in a round: the system counts CPU time in hundredths of a second. */
 const AVATARS_A_ROUND = 40;
 /** Rounds that do not count: code is compiled after some hundred requests. */
 const WARM_UP_ROUNDS = 5;

@@ -6,12 +6,10 @@ import { commandOf, type Stat } from '../harness/process-tree.ts';
 import { compare, type Figure, median, range } from '../harness/report.ts';
 
 const SOCKETS = 5_000;
-/** Events that one side sends in a round. */
 const EVENTS_A_ROUND = 20;
 const SETTLE_MS = 3_000;
 const IDLE_MS = 6_000;
 
-/** One side of the comparison, with idle sockets. */
 interface Sender {
   readonly stat: () => Stat;
   /**
@@ -19,7 +17,6 @@ interface Sender {
    * its cause.
    */
   readonly send: () => Promise<number>;
-  /** Delays of the last deliveries, in milliseconds. */
   readonly lastMs: number[];
   /** Share of a CPU that the process uses at rest. */
   idleShare: number;

@@ -30,7 +30,6 @@ export const measurePolls = (servers: Servers, shape: Shape, rounds: number): Pr
 interface OtherWork {
   readonly rounds: number;
   readonly during: string;
-  /** Prepares the other account, and returns its work. */
   readonly start: (baseUrl: string, caller: Caller) => Promise<(baseUrl: string, caller: Caller) => Promise<void>>;
 }
 
@@ -60,7 +59,6 @@ async function measureReads(servers: Servers, shape: Shape, { rounds, during, st
   );
 }
 
-/** Time of a response with its body, in milliseconds. */
 async function timeRead(baseUrl: string, { headers, applicationId }: Caller): Promise<number> {
   const startedAt = performance.now();
   const response = await fetch(`${baseUrl}/api/v1/panel/get-application-settings?applicationId=${applicationId}`, { headers });

@@ -8,7 +8,8 @@ import { createLogger } from '@latchkey/kit/log/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
-import pg from 'pg';
+import type { Client as DatabaseClient } from 'pg';
+import { makeDatabase, withClient } from '../harness/database.ts';
 import type { Servers } from '../harness/ours.ts';
 import { type Figure, median, range } from '../harness/report.ts';
 
@@ -73,11 +74,9 @@ async function inTurns(calls: ReadonlyArray<() => Promise<unknown>>): Promise<nu
 }
 
 async function fill(servers: Servers, name: string, { applications, filesEach }: typeof LARGE): Promise<Filled> {
-  await withClient(servers.databaseUrl, (client) => client.query(`create database ${name}`));
-  const url = new URL(servers.databaseUrl);
-  url.pathname = `/${name}`;
+  const url = await makeDatabase(servers.databaseUrl, name);
   const env = {
-    DATABASE_URL: url.href,
+    DATABASE_URL: url,
     REDIS_URL: servers.redisUrl,
     SECRET_KEY: 'benchmark-secret-key-of-32-characters',
     OBJECTS_DIR: servers.dataDir,
@@ -92,7 +91,7 @@ async function fill(servers: Servers, name: string, { applications, filesEach }:
   const accountId = randomUUID();
   const made = Array.from({ length: applications }, () => client.createApplication({ accountId, name: 'Benchmark' }));
   const ids = (await Promise.all(made)).map(({ applicationId }) => applicationId);
-  await withClient(url.href, (db) => insertFiles(db, accountId, ids, filesEach));
+  await withClient(url, (db) => insertFiles(db, accountId, ids, filesEach));
   servers.stops.defer(() => apps.stop());
   servers.stops.defer(() => files.stop());
   const ref = { accountId, applicationId: ids[0] as string };
@@ -100,7 +99,12 @@ async function fill(servers: Servers, name: string, { applications, filesEach }:
 }
 
 /** Interleaved in time, as the uploads of several applications are. */
-async function insertFiles(db: pg.Client, accountId: string, applicationIds: readonly string[], each: number): Promise<void> {
+async function insertFiles(
+  db: DatabaseClient,
+  accountId: string,
+  applicationIds: readonly string[],
+  each: number,
+): Promise<void> {
   await db.query('set search_path = files');
   await db.query(
     `insert into file (id, account_id, application_id, display_name, byte_size, checksum, content_type, created_at)
@@ -114,14 +118,4 @@ async function insertFiles(db: pg.Client, accountId: string, applicationIds: rea
   await db.query('vacuum analyze');
   // The first leaves pages unmarked whose rows were too new for it.
   await db.query('vacuum analyze');
-}
-
-async function withClient<T>(connectionString: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString });
-  await client.connect();
-  try {
-    return await use(client);
-  } finally {
-    await client.end();
-  }
 }

@@ -7,13 +7,13 @@ import { Vault } from '@latchkey/apps/runtime-key/vault';
 import { startPostgres } from '@latchkey/embedded/postgres/postgres';
 import { createDatabase } from '@latchkey/kit/database/database';
 import { createLogger } from '@latchkey/kit/log/logger';
-import pg from 'pg';
+import type { Client } from 'pg';
 import { type Caller, prepareCaller } from '../harness/account.ts';
+import { makeDatabase, withClient } from '../harness/database.ts';
 import { SECRET_KEY, type Servers, type Side, startOurs } from '../harness/ours.ts';
 import type { Figure } from '../harness/report.ts';
 import { type BenchRequest, request } from '../harness/request.ts';
 
-/** Rows of other accounts. */
 const SIZE = {
   accounts: 100_000,
   applications: 1_000_000,
@@ -28,7 +28,6 @@ const WARM_UPS = 100;
 const CALLS = 400;
 
 interface RouteCall extends BenchRequest {
-  /** Below the panel. */
   readonly path: string;
 }
 
@@ -110,22 +109,20 @@ const show = ({ statements, buffers, databaseMs, cpuMs }: Cost) =>
 async function measureRoutes(
   { databaseUrl, ...servers }: Servers,
   name: string,
-  prepare: (client: pg.Client) => Promise<unknown>,
+  prepare: (client: Client) => Promise<unknown>,
   afterwards: (url: string) => Promise<unknown> = async () => undefined,
 ): Promise<ReadonlyMap<string, Cost>> {
-  await withClient(databaseUrl, (client) => client.query(`create database ${name}`));
-  const url = new URL(databaseUrl);
-  url.pathname = `/${name}`;
+  const url = await makeDatabase(databaseUrl, name);
   const dataDir = join(servers.dataDir, name);
   await mkdir(dataDir);
-  const side = await startOurs({ ...servers, dataDir, databaseUrl: url.href }, 'standalone');
-  return withClient(url.href, async (client) => {
+  const side = await startOurs({ ...servers, dataDir, databaseUrl: url }, 'standalone');
+  return withClient(url, async (client) => {
     await prepare(client);
     const caller = await prepareCaller(side.baseUrl);
     const costs = new Map<string, Cost>();
     for (const [route, make] of ROUTES)
       costs.set(route, await measureRoute(side, databaseUrl, name, () => callRoute(side, make(caller))));
-    await afterwards(url.href);
+    await afterwards(url);
     return costs;
   });
 }
@@ -155,7 +152,7 @@ async function measureRoute(side: Side, databaseUrl: string, name: string, call:
 }
 
 /** Rows of many small accounts. Their keys open nothing. */
-async function fill(client: pg.Client): Promise<void> {
+async function fill(client: Client): Promise<void> {
   const count = (of: keyof typeof SIZE) => Math.max(1, Math.round(SIZE[of] * SHARE));
   const account = `md5('account ' || i % ${count('accounts')})::uuid`;
   const application = `md5('application ' || i % ${count('applications')})::uuid`;
@@ -197,7 +194,6 @@ async function fill(client: pg.Client): Promise<void> {
   }
 }
 
-/** Time that one sweep takes to delete all expired events. */
 async function measureSweep(url: string): Promise<Figure> {
   const { db, close } = createDatabase<AppsDatabase>({ url, schema: 'apps', logger: createLogger('bench', 'silent') });
   const startedAt = performance.now();
@@ -205,14 +201,4 @@ async function measureSweep(url: string): Promise<Figure> {
   const seconds = (performance.now() - startedAt) / 1_000;
   await close();
   return { id: 'size', what: 'deletion of all expired events', value: `${seconds.toFixed(1)} s`, goal: 'ends' };
-}
-
-async function withClient<T>(connectionString: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString });
-  await client.connect();
-  try {
-    return await use(client);
-  } finally {
-    await client.end();
-  }
 }

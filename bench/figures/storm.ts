@@ -108,7 +108,6 @@ class StormClients {
     this.#child.send(start);
   }
 
-  /** Forgets the attempts so far. */
   reset(): void {
     this.#child.send('reset');
   }

@@ -5,7 +5,6 @@ import { request } from '../harness/request.ts';
 
 const MIB = 1024 * 1024;
 const FILE_MIB = 150;
-/** Files that one side takes in a round. */
 const FILES_A_ROUND = 3;
 const CONCURRENT_UPLOADS = 8;
 const SAMPLE_INTERVAL_MS = 20;

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { SCOPES } from '@latchkey/contract/scopes';
 import { request } from './request.ts';
 
-/** A client with a key of all scopes, and an application of its account. */
 export interface Caller {
   readonly headers: Record<string, string>;
   /** For routes that require a session. */

@@ -5,7 +5,6 @@ export interface LiveClientEvents {
   onMessage(text: Buffer): void;
   /** The upgrade was rejected with this status and head; 0 without a response. */
   onRejected(status: number, head: string): void;
-  /** The open connection ended. */
   onClosed?(): void;
 }
 

@@ -2,7 +2,6 @@
 import { LiveClient } from './live-client.ts';
 import { type Command, now } from './live-clients.ts';
 
-/** A rejected client tries again. */
 const RETRY_MS = 50;
 const RETRIES_MAX = 20_000;
 

@@ -2,16 +2,12 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 
-/** A command for the process that holds connections. */
 export type Command =
   | { readonly do: 'open'; readonly port: number; readonly request: string; readonly count: number }
   | { readonly do: 'expect'; readonly count: number };
 
-/** Its response. */
 interface Reply {
-  /** Time by {@link now}. */
   readonly at: number;
-  /** The text of a message, where one was expected. */
   readonly sample?: string;
 }
 
@@ -33,12 +29,10 @@ export class LiveClients {
     this.#child.on('message', ({ key, ...reply }: Reply & { key: string }) => this.#waiting.get(key)?.(reply));
   }
 
-  /** Opens connections and does not wait for them. */
   async open(port: number, request: string, count: number): Promise<void> {
     await this.#send({ do: 'open', port, request, count }).begun;
   }
 
-  /** Opens connections and waits for one message to each. */
   async openAll(port: number, request: string, count: number): Promise<void> {
     const { reached } = await this.expect(count);
     await this.open(port, request, count);

@@ -15,7 +15,6 @@ export interface Servers {
   readonly databaseUrl: string;
   readonly redisUrl: string;
   readonly dataDir: string;
-  /** Disposed of after each measurement. */
   readonly stops: AsyncDisposableStack;
 }
 
@@ -24,9 +23,7 @@ export interface Side {
   readonly baseUrl: string;
   /** Port of live connections; the same as above for a baseline. */
   readonly livePort: number;
-  /** The processes that serve requests. */
   measured(): Stat[];
-  /** CPU time of these during some work, in seconds. */
   cpuSeconds(work: () => Promise<unknown>): Promise<number>;
 }
 

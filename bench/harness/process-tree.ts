@@ -4,7 +4,6 @@ import { readdirSync, readFileSync } from 'node:fs';
 const TICKS_PER_SECOND = 100;
 const PAGE_BYTES = 4096;
 
-/** Resource usage of a process. */
 export interface Stat {
   readonly pid: number;
   readonly parent: number;
@@ -23,12 +22,10 @@ export function processTree(root: number): Stat[] {
   return tree;
 }
 
-/** CPU time that processes have used so far, in seconds. */
 export function cpuSecondsOf(stats: readonly Stat[]): number {
   return stats.reduce((sum, stat) => sum + stat.cpuSeconds, 0);
 }
 
-/** The program that a process runs, with its arguments. */
 export function commandOf(pid: number): string {
   return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
 }

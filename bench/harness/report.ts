@@ -1,4 +1,3 @@
-/** One line of the report. */
 export interface Figure {
   readonly id: string;
   readonly what: string;
@@ -54,7 +53,6 @@ export function range(values: readonly number[], digits: number): string {
   return `${Math.min(...values).toFixed(digits)} to ${Math.max(...values).toFixed(digits)}`;
 }
 
-/** Prints a table to standard output. */
 export function printFigures(figures: readonly Figure[]): void {
   const rows = [
     ['', 'figure', 'ours', 'baseline', 'result', 'goal'],

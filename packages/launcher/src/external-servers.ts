@@ -19,15 +19,11 @@ export async function checkPostgres(url: string): Promise<void> {
 
 /** @throws {StartError} as {@link checkPostgres} */
 export async function hasAccounts(url: string): Promise<boolean> {
-  const [table] = await query(url, "SELECT to_regclass('identity.account') IS NOT NULL AS exists");
-  return table?.exists === true && (await query(url, 'SELECT 1 FROM identity.account LIMIT 1')).length > 0;
-}
-
-async function query(url: string, sql: string): Promise<Array<Record<string, unknown>>> {
   const client = new BoundedClient({ connectionString: url, connectionTimeoutMillis: TIMEOUT_MS, query_timeout: TIMEOUT_MS });
   try {
     await client.connect();
-    return (await client.query(sql)).rows;
+    const { rows } = await client.query("SELECT to_regclass('identity.account') IS NOT NULL AS exists");
+    return rows[0].exists && (await client.query('SELECT 1 FROM identity.account LIMIT 1')).rowCount === 1;
   } catch (err) {
     throw unusable('DATABASE_URL', 'PostgreSQL', databaseHosts(url), err);
   } finally {

@@ -15,7 +15,6 @@ interface StartLatchkeyOptions {
   /** The settings. `process.env` is not read. */
   env: NodeJS.ProcessEnv;
   reporter?: Reporter;
-  /** Cancels the start, and stops what was started. */
   signal?: AbortSignal;
 }
 
@@ -75,7 +74,6 @@ async function start(shape: Shape, given: Parameters<typeof prepareLaunch>[0]) {
     hasDashboard: given.settings.hasDashboard,
     dataDir: launch.dataDir,
     logDir: launch.logs.dir,
-    /** Limit of `stop`. */
     stopTimeoutMs: launch.realtimeStopTimeoutMs + launch.stopTimeoutMs + SERVERS_STOP_MS,
     /** Resolves with a sentence when a required process fails for good. */
     failed: launch.failed,

@@ -20,7 +20,6 @@ interface Given {
   readonly onDiskFull: (err: DiskFullError) => void;
 }
 
-/** One start of Latchkey: its settings, and what all parts of the start use. */
 export type Launch = Awaited<ReturnType<typeof prepareLaunch>>;
 
 export interface RunningShape {

@@ -50,7 +50,6 @@ export async function openLogSink(
       file.write(line.endsWith('\n') ? line : `${line}\n`);
       if (WARNING.test(line)) onProblem(toReadable(line));
     },
-    /** Takes a line of text of a program that logs no JSON. */
     writeText: (service: string, text: string) =>
       file.write(`${JSON.stringify({ level: 30, time: Date.now(), service, msg: text })}\n`),
     close: () =>
@@ -63,7 +62,6 @@ export async function openLogSink(
   };
 }
 
-/** A log line as a sentence: service, message, reason. */
 export function toReadable(line: string): string {
   try {
     const { service, msg, err } = JSON.parse(line) as { service?: string; msg?: string; err?: { message?: string } };

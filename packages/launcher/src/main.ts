@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util';
+import { onStopSignal } from '@latchkey/cli/program/signals';
 import { StartError } from '@latchkey/embedded/process/start-error';
 import { ConfigError } from '@latchkey/kit/config/settings';
 import { releaseUnusedMemory } from '@latchkey/kit/process/unused-memory';
-import { onExitSignal } from './exit-signals.ts';
 import { createTerminalReporter } from './reporter.ts';
 import type { Shape } from './settings.ts';
 import { welcome } from './welcome.ts';
@@ -33,7 +33,6 @@ docs/settings.md names the others.
 const STOP_TIMEOUT_MS = 45_000;
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
-const EXIT_KILLED = 130;
 
 const reporter = createTerminalReporter(process.stdout, process.stderr);
 // The terminal may go away while we run.
@@ -50,7 +49,6 @@ function explain(err: unknown): string {
   return `Latchkey did not start: ${err instanceof Error ? err.message : String(err)}`;
 }
 
-/** The messages of all that failed while Latchkey stopped. */
 function messagesOf(err: unknown): string[] {
   if (err instanceof SuppressedError) return [...messagesOf(err.suppressed), ...messagesOf(err.error)];
   return [(err as Error).message];
@@ -68,7 +66,10 @@ async function run(shape: Shape): Promise<never> {
     stopping.abort();
     onAsked(undefined);
   };
-  onExitSignal(onStop, () => process.exit(EXIT_KILLED));
+  onStopSignal(onStop);
+  // When our parent ends.
+  process.once('disconnect', () => process.emit('SIGTERM'));
+  process.channel?.unref();
   const crashed = new Promise<string>((resolve) => {
     process.on('uncaughtException', (err) => resolve(`Latchkey failed: ${err.message}`));
   });

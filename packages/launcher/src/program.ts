@@ -15,7 +15,6 @@ const PROBE_TIMEOUT_MS = 2_000;
 
 export interface ProgramOptions extends Pick<ServerProcessOptions, 'args' | 'env' | 'onLine'> {
   readonly name: string;
-  /** The program is ready once this URL answers 200. */
   readonly readyUrl: string;
   readonly stopTimeoutMs: number;
 }

@@ -40,7 +40,6 @@ export function createTerminalReporter(out: NodeJS.WriteStream, err: NodeJS.Writ
       }
     },
     note: (line: string) => redraw(() => out.write(`  ${line}\n`)),
-    /** Reports a problem that the user may have to solve. */
     warn: (line: string) => redraw(() => err.write(`${pc.yellow('!')} ${line}\n`)),
   };
 }

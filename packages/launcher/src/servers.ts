@@ -21,7 +21,6 @@ export type DatabaseService = (typeof DATABASE_SERVICES)[number];
 
 export type Servers = Awaited<ReturnType<typeof openServers>>;
 
-/** Starts a PostgreSQL and a Redis, or checks those that the settings name. */
 export async function openServers(launch: Launch) {
   const { settings, dataDir, reporter, signal } = launch;
   const { DATABASE_URL, REDIS_URL } = settings;

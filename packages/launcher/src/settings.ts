@@ -20,7 +20,6 @@ import { z } from 'zod';
 /** `standalone`: all services in this process. `deployed`: each as a process. */
 export type Shape = 'standalone' | 'deployed';
 
-/** The launcher's own settings; all others are for the services. */
 const launcherSettings = z.object({
   DATA_DIR: z.string().default('.data'),
   OBJECTS_DIR: z.string().optional(),
@@ -45,7 +44,6 @@ const PROVIDED = {
   OBJECTS_DIR: 'provided',
 };
 
-/** Placeholders for what the launcher gives to the processes of services. */
 const PROVIDED_TO_PROCESSES = {
   SERVICE_CREDENTIALS: 'provided'.repeat(8),
   GRPC_PORT: '0',

@@ -118,7 +118,6 @@ const application = z.strictObject({
     .meta({ description: 'Published version of channels. Others stay as they are.' }),
 });
 
-/** Schema of `latchkey.yaml`. */
 export const declaration = z
   .strictObject(
     {
@@ -150,7 +149,6 @@ function rejectDuplicates<T>(keyOf: (item: T) => string, message: string) {
   };
 }
 
-/** The JSON Schema of the document, for editors. */
 export function declarationSchema(): object {
   return z.toJSONSchema(declaration, { io: 'input' });
 }

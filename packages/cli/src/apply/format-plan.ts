@@ -6,7 +6,6 @@ import type { FileChange } from './plan-files.ts';
 const MARKERS = { create: '+', change: '~', replace: '~', delete: '-' } as const;
 const NAME_WIDTH_MAX = 32;
 
-/** Color of each marker. */
 export type Colors = Readonly<Record<string, (text: string) => string>>;
 
 type Line = readonly [marker: string, name: string, description: string];
@@ -28,7 +27,6 @@ export function formatPlan({ changes }: Plan, colors: Colors = {}): string[] {
   ]);
 }
 
-/** Names are padded to the same width. */
 function formatLines(lines: readonly Line[], indent: string, colors: Colors): string[] {
   const texts = lines.map(([marker, name, description]) => [marker, printable(name), printable(description)] as const);
   const width = Math.min(NAME_WIDTH_MAX, Math.max(0, ...texts.map(([, name]) => stringWidth(name))));

@@ -1,6 +1,5 @@
 import type { CurrentApplication, WantedApplication } from './state.ts';
 
-/** A publication, or another roll-out of a published release. */
 export interface ChannelChange {
   readonly action: 'publish' | 'rollout';
   readonly channel: string;
@@ -10,7 +9,6 @@ export interface ChannelChange {
   readonly rolloutPercent?: number;
 }
 
-/** Compares declared channels with the releases of the server. */
 export function planChannels({ channels = {} }: WantedApplication, found: CurrentApplication | undefined) {
   const problems: string[] = [];
   const changes: ChannelChange[] = [];

@@ -3,10 +3,8 @@ import type { StoredFile, WantedFile } from './state.ts';
 export interface FileChange {
   readonly action: 'create' | 'replace' | 'delete';
   readonly name: string;
-  /** The file that is deleted. */
   readonly id?: string;
   readonly sha256?: string;
-  /** The file to upload. */
   readonly source?: WantedFile['source'];
 }
 

@@ -19,7 +19,6 @@ export interface ApplicationChange {
   readonly settings: readonly SettingChange[];
   readonly levels?: { readonly from: readonly string[]; readonly to: readonly string[] };
   readonly files: readonly FileChange[];
-  /** Absent without a change. */
   readonly channels?: readonly ChannelChange[];
 }
 
@@ -34,7 +33,6 @@ export class PlanError extends Error {
   override readonly name = 'PlanError';
 }
 
-/** Settings of a new application; others need a change. */
 export const NEW_SETTINGS = {
   ...mapSettings(APPLICATION_TEXTS, ({ initial }) => initial),
   status: 'online',
@@ -79,7 +77,6 @@ export function planChanges(wanted: readonly WantedApplication[], current: reado
   return { changes, undeclared: { applications: prune ? 0 : undeclared.length, files: undeclaredFiles } };
 }
 
-/** Adds what can't be matched to the problems. */
 function matchApplications(wanted: readonly WantedApplication[], current: readonly CurrentApplication[], problems: string[]) {
   const matched = new Map<WantedApplication, CurrentApplication>();
   for (const application of wanted.filter(({ id }) => id !== undefined)) {

@@ -3,10 +3,8 @@ import type { RateLimitRetry } from '../program/rate-limit-retry.ts';
 import { NEW_SETTINGS } from './plan.ts';
 import type { CurrentApplication, StoredFile } from './state.ts';
 
-/** Applications whose details are read concurrently. */
 const CONCURRENCY = 4;
 
-/** Entity tags of an application as it was read. */
 export interface Etags {
   readonly settings: string | undefined;
   readonly levels: string | undefined;
@@ -20,7 +18,6 @@ export interface ReadOptions {
   readonly etags?: Map<string, Etags>;
   /** True if the details of an application matter. Others are given as they are created. */
   readonly isNeeded?: (application: Listed) => boolean;
-  /** True if its releases matter too. */
   readonly needsReleases?: (application: Listed) => boolean;
 }
 

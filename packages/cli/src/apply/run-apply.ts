@@ -22,7 +22,6 @@ export interface ApplyOptions {
   readonly prune?: boolean;
 }
 
-/** Plans, asks, and carries out. */
 export async function applyFile(context: Context, options: ApplyOptions): Promise<void> {
   const { file, dryRun = false, exitCode = false, prune = false } = options;
   if (exitCode && !dryRun) throw new CliError('usage', '--exit-code is for comparing. Add --dry-run.');
@@ -81,7 +80,6 @@ async function readText(file: string, { stdin }: Io): Promise<string> {
   });
 }
 
-/** Prints each problem of a declaration on a line. */
 async function reportProblems<T>(context: Context, run: () => Promise<T>): Promise<T> {
   try {
     return await run();
@@ -113,7 +111,6 @@ function describeEnd(plan: Plan, isApplied: boolean): string {
     : `${count}. Run without --dry-run to apply ${countChanges(plan) === 1 ? 'it' : 'them'}.`;
 }
 
-/** Prints what `latchkey apply` reads, or its JSON Schema. */
 export async function exportState(context: Context, { schema = false }: { readonly schema?: boolean }): Promise<void> {
   const { io, options } = context;
   if (schema) {

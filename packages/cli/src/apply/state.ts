@@ -9,7 +9,6 @@ export interface StoredFile {
   readonly sha256: string;
 }
 
-/** An application on the server. */
 export interface CurrentApplication {
   readonly id: string;
   readonly name: string;

@@ -12,7 +12,6 @@ import { addSessionOptions, type SessionOptions, withSession } from '../session/
 
 const DAY_MS = 86_400_000;
 
-/** Rights of a key. */
 export interface RightsOptions extends SessionOptions {
   readonly scopes?: Scope[];
   readonly app?: string[];
@@ -134,7 +133,6 @@ function readExpiry(text: string): string | null {
   return date.toISOString();
 }
 
-/** The fields of the request that the options set. */
 async function toFields(client: Latchkey, { expires, ...options }: KeyOptions) {
   return { ...(await toRights(client, options)), ...(expires !== undefined && { expiresAt: expires }) };
 }

@@ -64,7 +64,6 @@ async function listen(context: Context, app: string | undefined, { url, from }: 
   if (!signal.aborted) context.note('The application was deleted.');
 }
 
-/** The socket key of the named application; without a name, that of the environment. */
 async function findSocketKey(context: Context, app: string | undefined) {
   if (app?.startsWith('lk_')) {
     throw new CliError(

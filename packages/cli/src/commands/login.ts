@@ -72,7 +72,6 @@ async function readUrl(context: Context, { url }: LoginOptions, stored: Profile 
   return text.replace(/\/+$/, '');
 }
 
-/** Signs up or in. */
 async function openSession(context: Context, url: string, options: LoginOptions, stored: Profile | undefined) {
   const client = context.sessionClient(url);
   const askUsername = { message: 'User name', option: '--username <name>', what: 'the user name' };

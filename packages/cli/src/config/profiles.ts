@@ -18,7 +18,6 @@ export interface Profile {
 
 export type Profiles = Readonly<Record<string, Profile>>;
 
-/** Path of the file in the platform's configuration folder. */
 export function profilesPath(env: NodeJS.ProcessEnv, platform: NodeJS.Platform = process.platform): string {
   const home = env.HOME ?? homedir();
   if (env.XDG_CONFIG_HOME) return join(env.XDG_CONFIG_HOME, 'latchkey', 'profiles.json');

@@ -17,7 +17,6 @@ export async function resolveApplication(client: Latchkey, wanted: string): Prom
   return isId(wanted) ? { id: wanted, name: wanted } : findApplication(client, wanted);
 }
 
-/** The client, and the application with this name or id as `resolveApplication` finds it. */
 export async function openApplication(context: Context, wanted: string): Promise<Named & { readonly client: Latchkey }> {
   const client = await context.client();
   const { id, name } = await resolveApplication(client, wanted);

@@ -23,7 +23,6 @@ export function createPrompts({ stdin, stderr }: Io) {
   const validate = (value: string | undefined) => (value?.trim() ? undefined : 'Enter a value.');
   return {
     isTerminal,
-    /** An empty answer stands for `defaultValue`. */
     text: async (question: Question, defaultValue?: string): Promise<string> => {
       const options = defaultValue === undefined ? { validate } : { placeholder: printable(defaultValue), defaultValue };
       return (await ask<string>(question, () => text({ message: question.message, ...options, ...streams }))).trim();

@@ -5,7 +5,6 @@ export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Bidi_Control}]/gu, (char) => `\\u${(char.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`);
 }
 
-/** {@link printable} for text of several lines. */
 export function printableLines(text: string): string {
   return text.split('\n').map(printable).join('\n');
 }
@@ -63,7 +62,6 @@ export function formatTable(
   return lines.map((line, i) => `${i === 0 && headings.length > 0 ? style(line.trimEnd()) : line.trimEnd()}\n`).join('');
 }
 
-/** Shortens or fills to this width. */
 export function pad(cell: string, width: number): string {
   const text = shorten(cell, width);
   return text + ' '.repeat(Math.max(0, width - stringWidth(text)));

@@ -21,7 +21,6 @@ export class CliCommand extends Command {
     return new CliCommand(this.#io, name);
   }
 
-  /** Adds a command that only has other commands. */
   group(name: string): CliCommand {
     return this.command(name).usage('<command>').helpCommand(false);
   }
@@ -41,20 +40,16 @@ export class CliCommand extends Command {
   }
 }
 
-/** An application, as the argument of a command. */
 export const APP = ['<app>', 'name or id of the application'] as const;
 
-/** For commands that ask before they act. */
 export const yesOption = () => new Option('-y, --yes', 'do not ask');
 
-/** Days up to today that a command shows. */
 export const daysOption = () =>
   new Option('--days <days>', `days up to today (UTC), 1 to ${USAGE_DAYS_MAX}`).default(30).argParser((text) => {
     if (/^[1-9]\d?$/.test(text) && Number(text) <= USAGE_DAYS_MAX) return Number(text);
     throw new InvalidArgumentError(`It must be 1 to ${USAGE_DAYS_MAX}.`);
   });
 
-/** The overlap of a rotation, in seconds. */
 export const overlapOption = () =>
   new Option('--overlap <time>', 'how long the old key stays valid, such as 30m, 24h or 7d; not at all without it').argParser(
     readOverlap,

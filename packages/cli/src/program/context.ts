@@ -17,11 +17,9 @@ export interface GlobalOptions {
   readonly json?: boolean;
   readonly verbose?: boolean;
   readonly profile?: string;
-  /** An option of the commands that ask before they act. */
   readonly yes?: boolean;
 }
 
-/** URL and management key of requests. */
 export interface Connection {
   readonly url: string;
   readonly key: string;
@@ -29,7 +27,6 @@ export interface Connection {
   readonly isExchanged?: boolean;
 }
 
-/** Client, output and prompts of a command. */
 export class Context {
   readonly io: Io;
   readonly options: GlobalOptions;
@@ -74,7 +71,6 @@ export class Context {
     return { url, key };
   }
 
-  /** The key for the token of a CI job; undefined outside of a job. */
   async #exchangeJobToken(url: string): Promise<string | undefined> {
     const job = await readJobToken(this.io.env, url);
     if (!job) return undefined;
@@ -94,7 +90,6 @@ export class Context {
     return url;
   }
 
-  /** The client with the key of the environment or the profile. */
   async client(): Promise<Latchkey> {
     return this.keyClient(await this.readConnection());
   }
@@ -143,7 +138,6 @@ export class Context {
     );
   }
 
-  /** Prints a name and its value on each line. */
   printFields(data: unknown, fields: readonly (readonly string[])[]): void {
     this.#write(data, formatTable(fields, {}));
   }

@@ -15,12 +15,10 @@ export class CliError extends Error {
   }
 }
 
-/** A prompt is needed, but there is no terminal. */
 export function missingOption(option: string, what: string): CliError {
   return new CliError('usage', `There is no terminal to ask for ${what}. Add ${option}.`);
 }
 
-/** Advice for the errors of the interface, by code. */
 const NEXT_STEPS: Readonly<Record<string, string>> = {
   api_key_invalid: 'Run "latchkey login", or check LATCHKEY_KEY.',
   api_key_expired: 'Run "latchkey login" for a new key.',
@@ -46,7 +44,6 @@ export function toCliError(err: unknown): CliError {
   if (err instanceof CliError) return err;
   if (err instanceof ConnectionError)
     return new CliError('unreachable', sentences(err.message, 'Check the URL, and that the server runs.'));
-  // An error of the file system, such as a file that can't be read.
   if (err instanceof Error && 'syscall' in err) return new CliError('failed', sentences(err.message, 'Check the path.'));
   if (!(err instanceof LatchkeyError)) throw err;
   const { code, status, details, message, retryAfterSeconds } = err;

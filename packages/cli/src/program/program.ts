@@ -107,7 +107,6 @@ function reportUsage({ exitCode, message, code }: CommanderError, program: Comma
   return EXIT.usage;
 }
 
-/** The command that the arguments name, as far as there is one. */
 function findCommandPath(program: Command, args: readonly string[]): string {
   let command = program;
   const path = [program.name()];

@@ -1,7 +1,6 @@
 import type { AdminPrograms } from '../commands/admin.ts';
 import { runProgram } from './program.ts';
 
-/** Runs the command line as this process. */
 export async function runProcess(admin: AdminPrograms): Promise<void> {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', exitWithoutOutput);
 

@@ -1,6 +1,5 @@
 const VERSION = /(?:^|[^\d.])(\d+\.\d+\.\d+(?:-(?:alpha|beta|rc|next|canary|nightly)(?:[.-]?\d+)*)?)(?!\d)/;
 
-/** The version in the name of a file. */
 export const readVersion = (name: string): string | undefined => VERSION.exec(name)?.[1];
 
 /** The section of a version in a changelog in Markdown, else the whole text. */

@@ -5,7 +5,6 @@ import type { Context } from '../program/context.ts';
 import { CliError } from '../program/errors.ts';
 import { abortOnSignal } from '../program/signals.ts';
 
-/** Options of commands that only a session may do. */
 export interface SessionOptions {
   readonly email?: string;
   readonly passwordStdin?: boolean;
@@ -54,7 +53,6 @@ export async function readPassword(
   return { password };
 }
 
-/** Signs in, and asks for a code of the second factor where the account has one. */
 export async function signIn(context: Context, client: Latchkey, credentials: Credentials): Promise<AccountProfile> {
   try {
     return (await client.account.signIn(credentials)).account;

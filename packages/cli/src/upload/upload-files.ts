@@ -28,7 +28,6 @@ interface Target {
   /** Files of the application by name, with --replace. */
   readonly existing: ReadonlyMap<string, StoredFile>;
   readonly signal: AbortSignal;
-  /** True if no other file is uploaded. */
   readonly isOnly: boolean;
   readonly nameWidth: number;
 }
@@ -93,7 +92,6 @@ async function listByName(client: Latchkey, applicationId: string): Promise<Read
   return byName;
 }
 
-/** The file on the server, if the local one has the same bytes. */
 async function findUnchanged(stored: StoredFile, { path, byteSize }: LocalFile): Promise<StoredFile | undefined> {
   return stored.byteSize === byteSize && (await hashFile(path)) === stored.checksum ? stored : undefined;
 }

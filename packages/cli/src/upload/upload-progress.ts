@@ -36,7 +36,6 @@ export class UploadProgress {
     this.#draw(`${bar(sentBytes / totalBytes)}  ${formatPart(sentBytes, totalBytes)}  ${rate}  ${left} left`);
   }
 
-  /** Shows the reason of a pause. */
   wait(reason: string): void {
     if (this.#isLive) this.#draw(reason);
     else this.#print(reason);

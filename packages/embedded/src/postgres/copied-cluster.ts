@@ -32,7 +32,6 @@ export async function prepareCopiedCluster(dataDir: string) {
       await rm(join(usualDir, 'relocated.json'));
       await discard();
     },
-    /** Removes a relocated cluster. */
     discard,
   };
 }

@@ -41,7 +41,6 @@ export async function copyFile(
   source: string,
   target: string,
   onBytes: OnBytes,
-  /** True if a missing source is skipped. */
   { mayVanish = false }: { readonly mayVanish?: boolean } = {},
 ): Promise<void> {
   const from = await (mayVanish ? unlessMissing(open(source, 'r')) : open(source, 'r'));

@@ -10,7 +10,6 @@ import type { PostgresHome } from './postgres-home.ts';
 const DRAFT_PREFIX = 'initdb-';
 const INITDB_TIMEOUT_MS = 120_000;
 
-/** The passwords of a cluster, as in its credentials file. */
 export interface ClusterCredentials {
   superuser: string;
   roles: Record<string, string>;

@@ -41,7 +41,6 @@ async function startIn(home: PostgresHome, options: StartPostgresOptions) {
   const { superuser: password } = await ensureCluster(home, { durable, onProgress });
   await endLeftoverPostgres(home.clusterDir, onProgress);
   const { server, port } = await startWithRetries(home, options);
-  /** The superuser's URL. */
   const url = (database = 'postgres') => `postgresql://postgres:${password}@127.0.0.1:${port}/${encodeURIComponent(database)}`;
   return { ...server, port, password, credentialsPath: home.credentialsPath, url };
 }

@@ -16,12 +16,10 @@ const MIB = 1024 * 1024;
 export class BackupError extends Error {}
 
 export interface BackupTarget {
-  /** The folder of the backup, or its .tar file. */
   readonly path: string;
   readonly dataDir: string;
   readonly objectsDir: string;
   readonly note: (line: string) => void;
-  /** Disposed of when the command ends, however it does. */
   readonly stops: AsyncDisposableStack;
 }
 

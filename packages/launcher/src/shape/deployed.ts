@@ -5,7 +5,6 @@ import { startProgram } from '../program.ts';
 import type { DatabaseService, Servers } from '../servers.ts';
 import { supervise } from '../supervise.ts';
 
-/** The services, those first that others call. */
 const SERVICES = ['apps', 'identity', 'files', 'gateway', 'realtime'] as const;
 type Service = (typeof SERVICES)[number];
 

@@ -18,7 +18,6 @@ import { explainListenError, type ListenAddress } from '../addresses.ts';
 import { type Launch, metricsUrl, type RunningShape } from '../launch.ts';
 import type { Servers } from '../servers.ts';
 
-/** Starts all services in this process, with direct calls between them. */
 export async function startStandalone(launch: Launch, servers: Servers): Promise<RunningShape> {
   const { address, realtimeAddress, reporter, stops, signal } = launch;
   let checkReady: ReadinessCheck = () => Promise.reject(new Error('the services are starting'));
