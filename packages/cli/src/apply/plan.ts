@@ -99,7 +99,7 @@ function matchApplications(wanted: readonly WantedApplication[], current: readon
   return matched;
 }
 
-function planSettings({ settings, levels }: WantedApplication, found: CurrentApplication | undefined) {
+function planSettings({ settings = {}, levels }: WantedApplication, found: CurrentApplication | undefined) {
   const changes: SettingChange[] = [];
   for (const name of SETTING_NAMES) {
     const [from, to] = [(found?.settings ?? NEW_SETTINGS)[name], settings[name]];

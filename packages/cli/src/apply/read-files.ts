@@ -32,15 +32,10 @@ export async function readFiles(
         problems.push(`${application.name}: ${(err as Error).message}`);
       }
     }
-    wanted.push({ ...withoutUndefined(application), ...(files && { files: found }) });
+    wanted.push({ ...application, ...(files && { files: found }) });
   }
   if (problems.length > 0) throw new PlanError(problems.join('\n'));
   return wanted;
-}
-
-function withoutUndefined({ name, id, levels, channels, settings = {} }: Omit<DeclaredApplication, 'files'>): WantedApplication {
-  const given = Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
-  return { name, settings: given, ...(id !== undefined && { id }), ...(levels && { levels }), ...(channels && { channels }) };
 }
 
 async function readFile(file: DeclaredFile, baseDir: string, sizeMiBMax: number): Promise<WantedFile> {

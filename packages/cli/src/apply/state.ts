@@ -27,11 +27,6 @@ export interface WantedFile {
 }
 
 /** A declared application whose files have been read. What is absent stays as it is. */
-export interface WantedApplication {
-  readonly name: string;
-  readonly id?: string;
-  readonly settings: Partial<Settings>;
-  readonly levels?: readonly string[];
+export interface WantedApplication extends Omit<DeclaredApplication, 'files'> {
   readonly files?: readonly WantedFile[];
-  readonly channels?: DeclaredApplication['channels'];
 }

@@ -1,5 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { open, realpath, rename, rm, stat } from 'node:fs/promises';
+import { createWriteStream } from 'node:fs';
+import { realpath, rename, rm, stat } from 'node:fs/promises';
+import { pipeline } from 'node:stream/promises';
 import type { Latchkey, StoredFile } from '@latchkey/client';
 import { FILE_NAME } from '@latchkey/contract/file-name';
 import { formatBytes } from '../output/text.ts';
@@ -30,10 +32,10 @@ export async function downloadFile(
   const { url } = await client.files.createDownloadUrl(applicationId, file.id);
   const { signal, release } = abortOnSignal();
   const progress = new UploadProgress(context, file.displayName, file.displayName.length, 'waiting');
-  const options = { file, signal, onBytes: (bytes: number) => progress.update(bytes, file.byteSize) };
+  const chunks = verify(readBytes(url, signal), file, (bytes) => progress.update(bytes, file.byteSize));
   try {
-    if (target === undefined) await print(url, context, options);
-    else await save(url, target, options);
+    if (target === undefined) await pipeline(chunks, context.io.stdout, { end: false });
+    else await save(chunks, target);
   } catch (err) {
     progress.clear();
     throw signal.aborted ? new CliError('failed', 'Interrupted. Run it again to download the file.') : err;
@@ -59,17 +61,10 @@ async function findTarget(path: string, force: boolean): Promise<string> {
   return realpath(path);
 }
 
-interface ReceiveOptions {
-  readonly file: StoredFile;
-  readonly signal: AbortSignal;
-  readonly onBytes: (bytes: number) => void;
-}
-
-async function save(url: string, path: string, options: ReceiveOptions): Promise<void> {
+async function save(chunks: AsyncIterable<Uint8Array>, path: string): Promise<void> {
   const part = `${path}.${randomUUID().slice(0, 8)}.part`;
-  const target = await open(part, 'wx');
   try {
-    await receive(url, (chunk) => target.writeFile(chunk), options).finally(() => target.close());
+    await pipeline(chunks, createWriteStream(part, { flags: 'wx' }));
     await rename(part, path);
   } catch (err) {
     await rm(part, { force: true });
@@ -77,27 +72,15 @@ async function save(url: string, path: string, options: ReceiveOptions): Promise
   }
 }
 
-function print(url: string, { io: { stdout } }: Context, options: ReceiveOptions): Promise<void> {
-  const write = (chunk: Uint8Array) =>
-    new Promise<void>((resolve, reject) => {
-      stdout.write(chunk, (err) => (err ? reject(err) : resolve()));
-    });
-  return receive(url, write, options);
-}
-
-/** @throws {CliError} if the bytes are not those of the upload */
-async function receive(
-  url: string,
-  write: (chunk: Uint8Array) => Promise<void>,
-  { file, signal, onBytes }: ReceiveOptions,
-): Promise<void> {
+/** Passes on bytes. @throws {CliError} at their end, if they are not those of the upload */
+async function* verify(chunks: AsyncIterable<Uint8Array>, file: StoredFile, onBytes: (total: number) => void) {
   const hash = createHash('sha256');
-  let bytes = 0;
-  for await (const chunk of readBytes(url, signal)) {
+  let total = 0;
+  for await (const chunk of chunks) {
     hash.update(chunk);
-    await write(chunk);
-    bytes += chunk.byteLength;
-    onBytes(bytes);
+    yield chunk;
+    total += chunk.byteLength;
+    onBytes(total);
   }
   if (hash.digest('hex') !== file.checksum)
     throw new CliError('failed', `${file.displayName} arrived with another SHA-256. Run it again.`);
