@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { CliError } from '../program/errors.ts';
@@ -49,13 +49,7 @@ export async function writeProfiles(path: string, profiles: Profiles): Promise<v
   const temporary = `${path}.${randomBytes(6).toString('hex')}`;
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-    const file = await open(temporary, 'wx', 0o600);
-    try {
-      await file.writeFile(`${JSON.stringify(profiles, null, 2)}\n`);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    await writeFile(temporary, `${JSON.stringify(profiles, null, 2)}\n`, { mode: 0o600, flag: 'wx', flush: true });
     await rename(temporary, path);
   } catch (err) {
     await rm(temporary, { force: true }).catch(() => undefined);

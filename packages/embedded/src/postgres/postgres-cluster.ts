@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process';
-import { chmod, chown, mkdtemp, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { createPassword, readSecretFile, writeSecretFile } from '../process/secret-file.ts';
 import { StartError } from '../process/start-error.ts';
+import { sync } from './copy-files.ts';
 import { POSTGRES_MAJOR } from './postgres-binaries.ts';
 import type { PostgresHome } from './postgres-home.ts';
 
@@ -77,8 +78,7 @@ async function createCluster(home: PostgresHome, password: string, durable: bool
       ...(durable ? [] : ['--no-sync']),
     ]);
     await rename(cluster, home.clusterDir);
-    const dir = await open(home.dir, 'r');
-    await dir.sync().finally(() => dir.close());
+    await sync(home.dir);
   } finally {
     await rm(draft, { recursive: true, force: true, maxRetries: 5 });
   }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { open, readFile, rename, rm } from 'node:fs/promises';
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { StartError } from './start-error.ts';
 
 /**
@@ -25,16 +25,12 @@ export async function readSecretFile(path: string): Promise<unknown> {
  */
 export async function writeSecretFile(path: string, document: unknown): Promise<void> {
   const draft = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`;
-  const file = await open(draft, 'wx', 0o600);
   try {
-    await file.writeFile(`${JSON.stringify(document, null, 2)}\n`);
-    await file.sync();
+    await writeFile(draft, `${JSON.stringify(document, null, 2)}\n`, { mode: 0o600, flag: 'wx', flush: true });
     await rename(draft, path);
   } catch (err) {
     await rm(draft, { force: true });
     throw err;
-  } finally {
-    await file.close();
   }
 }
 
