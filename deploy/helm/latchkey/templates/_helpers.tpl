@@ -49,6 +49,16 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
+{{/* Arguments: the root context, the object's name and, of a workload, its component. */}}
+{{- define "latchkey.metadata" -}}
+name: {{ .name }}
+labels:
+  {{- include "latchkey.labels" .root | nindent 2 }}
+  {{- with .component }}
+  app.kubernetes.io/component: {{ . }}
+  {{- end }}
+{{- end }}
+
 {{/* Arguments: a component. */}}
 {{- define "latchkey.selector" -}}
 { app.kubernetes.io/name: latchkey, app.kubernetes.io/component: {{ . }} }
