@@ -5,10 +5,10 @@ import { parseEnv, readComposeText } from './compose/compose-file.ts';
 import { judge, kubeconform, kubeLinter, validate } from './kubernetes/judges.ts';
 import { networkProblems } from './kubernetes/network.ts';
 import { containersOf, type KubeObject, ofKind } from './kubernetes/objects.ts';
-import { podProblems } from './kubernetes/pods.ts';
+import { expectSafePods } from './kubernetes/pods.ts';
 import { referenceProblems } from './kubernetes/references.ts';
 import { HELM_DIR, missingHelm, render } from './kubernetes/render.ts';
-import { routeProblems } from './kubernetes/routes.ts';
+import { expectOneWayIn } from './kubernetes/routes.ts';
 import { environmentOf, settingProblems, unreadSettings, withSecrets } from './kubernetes/settings.ts';
 
 const PROXIES = { TRUSTED_PROXIES: '10.244.7.0/24' };
@@ -40,7 +40,7 @@ const OPTIONAL_SECRETS = {
   'latchkey-authority': {},
   'latchkey-mail': { SMTP_URL: 'smtp://latchkey:secret@mail.example.com' },
 };
-const CHECKS = [referenceProblems, networkProblems, unreadSettings, settingProblems, podProblems, routeProblems];
+const CHECKS = [referenceProblems, networkProblems, unreadSettings, settingProblems];
 const problemsOf = (objects: readonly KubeObject[], checks = CHECKS) => checks.flatMap((check) => check(objects));
 const reasonOf = (program: string | { readonly unavailable: string }) =>
   missingHelm ?? (typeof program === 'string' ? undefined : program.unavailable);
@@ -68,9 +68,13 @@ describe(`the Helm chart${because(missingHelm)}`, {
 
   it('names what exists, allows the calls that are made and no others, and stops in order', () => {
     const { METRICS_TOKEN, ...used } = secrets;
-    expect(problemsOf(withSecrets(example, { latchkey: used }))).toEqual([]);
     const { S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY, ...usedOnDisk } = secrets;
-    expect(problemsOf(withSecrets(all, { latchkey: usedOnDisk, ...OPTIONAL_SECRETS }))).toEqual([]);
+    const filled = [withSecrets(example, { latchkey: used }), withSecrets(all, { latchkey: usedOnDisk, ...OPTIONAL_SECRETS })];
+    for (const objects of filled) {
+      expect(problemsOf(objects)).toEqual([]);
+      expectSafePods(objects);
+      expectOneWayIn(objects);
+    }
   });
 
   it('brings what migrations reach before other policies exist', () => {

@@ -33,14 +33,17 @@ export function readComposeText(): string {
   return readFileSync(`${ROOT}docker-compose.yml`, 'utf8');
 }
 
+const OPTIONS = { merge: true, uniqueKeys: true };
+
 /** Without variables. Rejects names that occur twice in a mapping. */
 export function parseCompose(text: string): unknown {
-  return parse(text, { merge: true, uniqueKeys: true });
+  return parse(text, OPTIONS);
 }
 
 /** The Compose file with variables. Throws for a required variable that is missing. */
 export function readComposeFile(env: Readonly<Record<string, string>>): ComposeFile {
-  return interpolate(parseCompose(readComposeText()), env) as ComposeFile;
+  const reviver = (_key: unknown, value: unknown) => (typeof value === 'string' ? interpolate(value, env) : value);
+  return parse(readComposeText(), reviver, OPTIONS);
 }
 
 /**
@@ -49,15 +52,10 @@ export function readComposeFile(env: Readonly<Record<string, string>>): ComposeF
  */
 const VARIABLE = /\$(?:(\$)|\{(\w+)(?::([-?])([^}]*))?\}|)/g;
 
-function interpolate(value: unknown, env: Readonly<Record<string, string>>): unknown {
-  if (Array.isArray(value)) return value.map((item) => interpolate(item, env));
-  if (typeof value === 'object' && value !== null) {
-    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, interpolate(item, env)]));
-  }
-  if (typeof value !== 'string') return value;
-  return value.replace(VARIABLE, (all, dollar?: string, name = '', operator?: string, word = '') => {
+function interpolate(text: string, env: Readonly<Record<string, string>>): string {
+  return text.replace(VARIABLE, (all, dollar?: string, name = '', operator?: string, word = '') => {
     if (dollar) return '$';
-    if (name === '') throw new Error(`not supported: ${all} in ${value}`);
+    if (name === '') throw new Error(`not supported: ${all} in ${text}`);
     if (env[name]) return env[name];
     if (operator === '-') return word;
     throw new Error(`${name} is required: ${word}`);

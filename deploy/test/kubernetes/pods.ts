@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { containersOf, type KubeObject, labelsOf, nameOf, ofKind, podOf, portNumber, workloads } from './objects.ts';
+import { expect } from 'vitest';
+import { containersOf, type KubeObject, labelsOf, nameOf, ofKind, podOf, selects, workloads } from './objects.ts';
 import { configOf, environmentOf } from './settings.ts';
 
 const DOCKERFILE = join(import.meta.dirname, '..', '..', 'Dockerfile');
@@ -8,75 +9,53 @@ const DOCKERFILE = join(import.meta.dirname, '..', '..', 'Dockerfile');
 /** The user that the image is made for. */
 const IMAGE_USER = Number(/^USER (\d+):\d+$/m.exec(readFileSync(DOCKERFILE, 'utf8'))?.[1]);
 
-/** Missing security, shutdown and probe settings. */
-export function podProblems(objects: readonly KubeObject[]): string[] {
-  return [
-    ...workloads(objects).flatMap((workload) =>
-      [...securityProblems(workload), ...portProblems(workload, objects)].map((problem) => `${nameOf(workload)}: ${problem}`),
-    ),
-    ...ofKind(objects, 'Deployment').flatMap((deployment) =>
-      [...probeProblems(deployment), ...stopProblems(deployment, objects)].map((problem) => `${nameOf(deployment)}: ${problem}`),
-    ),
-    ...migrationProblems(objects),
-  ];
-}
-
-function securityProblems(workload: KubeObject): string[] {
-  const pod = podOf(workload);
-  const security = pod.securityContext ?? {};
-  const problems: string[] = [];
-  if (security.runAsNonRoot !== true) problems.push('it may run as root');
-  if (security.runAsUser !== IMAGE_USER) problems.push(`its user is not the image's`);
-  if (security.seccompProfile?.type !== 'RuntimeDefault') problems.push('it has no seccomp profile');
-  if (pod.automountServiceAccountToken !== false) problems.push('it gets a service account token');
-  if (pod.enableServiceLinks !== false) problems.push('it gets variables of Services, which are taken for settings');
-  for (const { image, securityContext = {}, resources = {} } of containersOf(workload)) {
-    if (securityContext.readOnlyRootFilesystem !== true) problems.push('its file system can be written to');
-    if (securityContext.allowPrivilegeEscalation !== false) problems.push('it may gain privileges');
-    if (!securityContext.capabilities?.drop?.includes('ALL')) problems.push('it has capabilities');
-    if (!resources.requests?.cpu || !resources.requests?.memory || !resources.limits?.memory)
-      problems.push('its resources are not bounded');
-    if (!/(:(?!latest$)[\w.-]+|@sha256:[0-9a-f]{64})$/.test(image)) problems.push(`its image ${image} has no fixed version`);
-  }
-  return problems;
-}
-
-/** Variables that a process listens at, whose ports are what is declared. */
-const PORT_SETTINGS = ['PORT', 'GRPC_PORT', 'REALTIME_PORT', 'METRICS_PORT'];
-
-function portProblems(workload: KubeObject, objects: readonly KubeObject[]): string[] {
-  if (workload.kind !== 'Deployment') return [];
-  return containersOf(workload).flatMap((container) => {
-    const env = environmentOf(container, objects);
-    const listened = PORT_SETTINGS.filter((name) => env[name]).map((name) => Number(env[name]));
-    const { HOST, REALTIME_HOST = HOST } = configOf(container, objects);
-    const declared: number[] = (container.ports ?? []).map(({ containerPort }: KubeObject) => containerPort);
-    return [
-      ...[HOST, REALTIME_HOST].filter((host) => host !== '0.0.0.0').map((host) => `other pods can't call it at ${host}`),
-      ...listened.filter((port) => !declared.includes(port)).map((port) => `it listens at ${port}, which is not declared`),
-      ...declared.filter((port) => !listened.includes(port)).map((port) => `${port} is declared, and it does not listen there`),
-    ];
-  });
-}
-
-const usesPath = (probe: KubeObject, path: string) =>
-  probe.httpGet?.path === path || probe.exec?.command?.includes(path.slice(1));
-
-export function probeProblems(deployment: KubeObject): string[] {
-  const problems: string[] = [];
-  for (const { startupProbe = {}, livenessProbe = {}, readinessProbe = {} } of containersOf(deployment)) {
-    if (!usesPath(startupProbe, '/healthz')) problems.push('its start is not waited for');
-    // One that depends on the database would start every process again while the database is away.
-    if (!usesPath(livenessProbe, '/healthz')) problems.push('its liveness depends on others');
-    if (!usesPath(readinessProbe, '/readyz') && readinessProbe.grpc === undefined) problems.push('its readiness is not checked');
-    for (const probe of [startupProbe, livenessProbe, readinessProbe]) {
-      const port = probe.grpc?.port ?? probe.httpGet?.port;
-      if (port !== undefined && portNumber(deployment, port) === undefined) problems.push(`its port ${port} is not declared`);
-      if (probe.grpc && portNumber(deployment, 'grpc') !== probe.grpc.port)
-        problems.push(`${probe.grpc.port} does not speak gRPC`);
+/** Security of all pods; ports, probes, stops and migrations of the services. */
+export function expectSafePods(objects: readonly KubeObject[]): void {
+  for (const workload of workloads(objects)) {
+    expect(podOf(workload), nameOf(workload)).toMatchObject({
+      securityContext: { runAsNonRoot: true, runAsUser: IMAGE_USER, seccompProfile: { type: 'RuntimeDefault' } },
+      automountServiceAccountToken: false,
+      // Variables of Services would be taken for settings.
+      enableServiceLinks: false,
+    });
+    const given = expect.anything();
+    for (const container of containersOf(workload)) {
+      expect(container, nameOf(workload)).toMatchObject({
+        securityContext: { readOnlyRootFilesystem: true, allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
+        resources: { requests: { cpu: given, memory: given }, limits: { memory: given } },
+        image: expect.stringMatching(/(:(?!latest$)[\w.-]+|@sha256:[0-9a-f]{64})$/),
+      });
     }
   }
-  return problems;
+  for (const deployment of ofKind(objects, 'Deployment')) {
+    const [container] = containersOf(deployment);
+    expectPorts(container, objects);
+    expectProbes(container);
+    expectOrderlyStop(deployment, objects);
+    expectMigration(container, objects);
+    expectScaling(deployment, objects);
+  }
+}
+
+/** Settings of the ports that a process listens at, which are those that are declared. */
+const PORT_SETTINGS = ['PORT', 'GRPC_PORT', 'REALTIME_PORT', 'METRICS_PORT'];
+
+function expectPorts(container: KubeObject, objects: readonly KubeObject[]): void {
+  const env = environmentOf(container, objects);
+  const listened = PORT_SETTINGS.filter((name) => env[name]).map((name) => Number(env[name]));
+  const { HOST, REALTIME_HOST = HOST } = configOf(container, objects);
+  expect([HOST, REALTIME_HOST]).toEqual(['0.0.0.0', '0.0.0.0']);
+  expect(container.ports.map(({ containerPort }: KubeObject) => containerPort).sort()).toEqual(listened.sort());
+}
+
+function expectProbes({ startupProbe, livenessProbe, readinessProbe, ports }: KubeObject): void {
+  const portOf = (wanted: string) => ports.find(({ name }: KubeObject) => name === wanted)?.containerPort;
+  // One that depends on the database would start every process again while the database is away.
+  expect([startupProbe.httpGet.path, livenessProbe.httpGet.path]).toEqual(['/healthz', '/healthz']);
+  if (readinessProbe.grpc) expect(readinessProbe.grpc.port).toBe(portOf('grpc'));
+  else expect(readinessProbe.httpGet.path).toBe('/readyz');
+  for (const { httpGet } of [startupProbe, livenessProbe, readinessProbe])
+    if (httpGet) expect(portOf(httpGet.port)).toBeDefined();
 }
 
 /**
@@ -94,40 +73,38 @@ function stopSeconds(deployment: KubeObject, objects: readonly KubeObject[]): nu
   return STOP_SECONDS[component] ?? longest + (component === 'gateway' ? DRAIN_SECONDS : 0);
 }
 
-function stopProblems(deployment: KubeObject, objects: readonly KubeObject[]): string[] {
-  const problems: string[] = [];
-  const { maxUnavailable } = deployment.spec.strategy?.rollingUpdate ?? {};
-  if (maxUnavailable !== 0) problems.push('a pod goes before its successor is ready');
-  const sleeps = containersOf(deployment).map(({ lifecycle }) => lifecycle?.preStop?.sleep?.seconds ?? 0);
-  if (sleeps.some((seconds) => seconds < 5)) problems.push('it stops while it is still sent requests');
-  const graceSeconds = podOf(deployment).terminationGracePeriodSeconds ?? 30;
-  const neededSeconds = Math.max(...sleeps) + stopSeconds(deployment, objects);
-  if (graceSeconds <= neededSeconds)
-    problems.push(`it is killed after ${graceSeconds} s, and its stop may take ${neededSeconds} s`);
-  return problems;
+function expectOrderlyStop(deployment: KubeObject, objects: readonly KubeObject[]): void {
+  // A pod goes once its successor is ready, and stops once it is sent no more requests.
+  expect(deployment.spec.strategy.rollingUpdate.maxUnavailable).toBe(0);
+  const sleepSeconds = containersOf(deployment)[0].lifecycle.preStop.sleep.seconds;
+  expect(sleepSeconds).toBeGreaterThanOrEqual(5);
+  const graceSeconds = podOf(deployment).terminationGracePeriodSeconds;
+  expect(graceSeconds, nameOf(deployment)).toBeGreaterThan(sleepSeconds + stopSeconds(deployment, objects));
 }
 
 /**
  * Services with a schema leave it to a Job of the same image, which runs before an installation and
  * an upgrade, and not at a rollback.
  */
-function migrationProblems(objects: readonly KubeObject[]): string[] {
-  const problems: string[] = [];
-  const jobs = ofKind(objects, 'Job');
-  for (const deployment of ofKind(objects, 'Deployment')) {
-    const [container] = containersOf(deployment);
-    const env = environmentOf(container, objects);
-    if (!env.DATABASE_URL) continue;
-    if (env.MIGRATE_ON_START !== 'false') problems.push(`${nameOf(deployment)}: it migrates by itself`);
-    const job = jobs.find((each) => containersOf(each)[0].command.join(' ') === `node ${container.command[1]} migrate`);
-    if (!job) {
-      problems.push(`${nameOf(deployment)}: no Job migrates its schema`);
-      continue;
-    }
-    const { image } = containersOf(job)[0];
-    if (image !== container.image) problems.push(`${nameOf(job)}: it runs ${image}, not ${container.image}`);
-    if (job.metadata.annotations?.['helm.sh/hook'] !== 'pre-install,pre-upgrade')
-      problems.push(`${nameOf(job)}: it runs too late`);
-  }
-  return problems;
+function expectMigration(container: KubeObject, objects: readonly KubeObject[]): void {
+  const env = environmentOf(container, objects);
+  if (!env.DATABASE_URL) return;
+  expect(env.MIGRATE_ON_START).toBe('false');
+  const command = ['node', container.command[1], 'migrate'];
+  const job = ofKind(objects, 'Job').find((each) => containersOf(each)[0].command.join() === command.join());
+  expect(job && containersOf(job)[0].image).toBe(container.image);
+  expect(job?.metadata.annotations['helm.sh/hook']).toBe('pre-install,pre-upgrade');
+}
+
+/** Two replicas at least, which an autoscaler sets, and of which some stay during a drain. */
+function expectScaling(deployment: KubeObject, objects: readonly KubeObject[]): void {
+  const isSelectedBy = (selector: KubeObject) => selects(selector, labelsOf(deployment));
+  const { selector, replicas } = deployment.spec;
+  expect(workloads(objects).filter((workload) => selects(selector, labelsOf(workload)))).toEqual([deployment]);
+  expect(ofKind(objects, 'PodDisruptionBudget').filter(({ spec }) => isSelectedBy(spec.selector))).toHaveLength(1);
+  const autoscalers = ofKind(objects, 'HorizontalPodAutoscaler').map(({ spec }) => spec);
+  const [own, ...others] = autoscalers.filter(({ scaleTargetRef }) => scaleTargetRef.name === deployment.metadata.name);
+  expect([others, replicas]).toEqual([[], undefined]);
+  expect(own.minReplicas).toBeGreaterThanOrEqual(2);
+  expect(own.maxReplicas).toBeGreaterThanOrEqual(own.minReplicas);
 }

@@ -1,16 +1,4 @@
-import {
-  backendsOf,
-  containersOf,
-  find,
-  type KubeObject,
-  labelsOf,
-  nameOf,
-  ofKind,
-  podOf,
-  portNumber,
-  selects,
-  workloads,
-} from './objects.ts';
+import { backendsOf, containersOf, find, type KubeObject, nameOf, ofKind, podOf, portNumber, workloads } from './objects.ts';
 import { dataOf } from './settings.ts';
 
 /** References to objects, ports, keys and volumes that do not exist, and objects without any. */
@@ -40,7 +28,6 @@ export function referenceProblems(objects: readonly KubeObject[]): string[] {
   }
   const unused = [...ofKind(objects, 'ConfigMap'), ...ofKind(objects, 'Secret')].map(nameOf).filter((name) => !used.has(name));
   problems.push(...unused.map((name) => `${name}: nothing uses it`));
-  problems.push(...ofKind(objects, 'Deployment').flatMap((deployment) => scalingProblems(deployment, objects)));
   return problems;
 }
 
@@ -70,27 +57,6 @@ function referWorkload(workload: KubeObject, objects: readonly KubeObject[], ref
     if (persistentVolumeClaim) refer(workload, 'PersistentVolumeClaim', persistentVolumeClaim.claimName);
     if (secret && !certificates.includes(secret.secretName)) refer(workload, 'Secret', secret.secretName);
   }
-}
-
-/** The rules of a Deployment with several replicas. */
-function scalingProblems(deployment: KubeObject, objects: readonly KubeObject[]): string[] {
-  const selected = workloads(objects).filter((workload) => selects(deployment.spec.selector, labelsOf(workload)));
-  const budgets = ofKind(objects, 'PodDisruptionBudget').filter(({ spec }) => selects(spec.selector, labelsOf(deployment)));
-  const autoscalers = ofKind(objects, 'HorizontalPodAutoscaler').filter(
-    ({ spec }) => spec.scaleTargetRef.kind === 'Deployment' && spec.scaleTargetRef.name === deployment.metadata.name,
-  );
-  const isMeasured = ({ resource }: KubeObject) =>
-    !resource || containersOf(deployment).every(({ resources }) => resources?.requests?.[resource.name] !== undefined);
-  const { minReplicas = 1, maxReplicas = 0, metrics = [] } = autoscalers[0]?.spec ?? {};
-  const rules: ReadonlyArray<readonly [string, boolean]> = [
-    ['its selector selects exactly its pods', selected.length === 1 && selected[0] === deployment],
-    ['it has one PodDisruptionBudget', budgets.length === 1],
-    ['it has one HorizontalPodAutoscaler', autoscalers.length === 1],
-    ['the autoscaler alone sets its replicas', deployment.spec.replicas === undefined],
-    ['it has two replicas at least', minReplicas >= 2 && maxReplicas >= minReplicas],
-    ['it requests what the autoscaler measures', metrics.every(isMeasured)],
-  ];
-  return rules.filter(([, holds]) => !holds).map(([rule]) => `${nameOf(deployment)}: not so: ${rule}`);
 }
 
 /** An entry from outside, to a port of a Service. */
