@@ -13,6 +13,10 @@ test('all wrong settings are reported, without their values', () => {
     APPS_URL: 'apps:8082',
     MIGRATE_ON_START: 'yes',
     SMTP_URL: 'mail.example.test:25',
+    OIDC_ISSUERS: 'a,b',
+    OIDC_A_ISSUER: 'http://hunter2.test',
+    OIDC_A_CLIENT_SECRET: 'hunter2\u00e9',
+    OIDC_A_SCOPES: 'profile',
   };
   let problems = '';
   try {
@@ -30,6 +34,12 @@ test('all wrong settings are reported, without their values', () => {
     expect.stringContaining('SERVICE_CREDENTIALS must hold one or two'),
     'MIGRATE_ON_START must be true or false',
     expect.stringContaining('APPS_URL must be a URL'),
+    'OIDC_A_ISSUER must be an https URL without query, or http on loopback',
+    'OIDC_A_CLIENT_SECRET must be ASCII text of up to 1,024 characters',
+    'OIDC_A_SCOPES must contain openid',
+    'OIDC_A_CLIENT_ID is required',
+    'OIDC_B_ISSUER is required',
+    'OIDC_B_CLIENT_ID is required',
     'MAIL_FROM is required with SMTP_URL',
   ]);
   for (const value of ['hunter2', CREDENTIAL]) expect(problems).not.toContain(value);

@@ -5,7 +5,6 @@ import { describe, expect, test } from 'vitest';
 import { MINUTE_MS, outcomeOf } from '../testing/identity.ts';
 import { NEW_PASSWORD, openTestMail } from '../testing/mail-flow.ts';
 import { PASSWORD, someSignUp } from '../testing/sample.ts';
-import { guardSomeone } from '../testing/two-factor.ts';
 
 const { identity, server, forgot, hasSentAllTo, owner, signIn, tokenFor, reset } = await openTestMail();
 const { clock, credentials } = identity;
@@ -62,16 +61,6 @@ describe('a change of the email', () => {
     const second = await started(other);
     clock.advance(30 * MINUTE_MS);
     expect(await confirm(other, second.token)).toBe('link_invalid');
-  });
-
-  test('needs the second factor where that is on', async () => {
-    const { accountId, ...guarded } = await guardSomeone(identity);
-    const request = { accountId, email: someSignUp().email, password: PASSWORD };
-    expect(await outcomeOf(credentials.startEmailChange(request))).toBe('two_factor_required');
-    expect(await outcomeOf(credentials.startEmailChange({ ...request, code: guarded.wrongCode() }))).toBe(
-      'two_factor_code_invalid',
-    );
-    expect(await outcomeOf(credentials.startEmailChange({ ...request, code: guarded.code() }))).toBe('done');
   });
 });
 

@@ -31,11 +31,6 @@ test.each([
   expect(refusal).toMatchObject({ reason: 'sign_in_invalid', kind: 'malformed', code: 'VALIDATION_ERROR' });
 });
 
-test.each(['01a1fa3f-b3c3-743f-b08f-2741f24621e5', 'not-a-uuid', ''])('an account is not found by %j', async (accountId) => {
-  const refusal = await refusalOf(identity.accounts.getAccount({ accountId }));
-  expect(refusal).toMatchObject({ reason: 'account_not_found', kind: 'not_found', code: 'not_found' });
-});
-
 /** So that the response time does not reveal which emails have accounts. */
 test('every wrong email and password gets one error after the same work', async () => {
   const passwords = createTestPasswords();

@@ -2,13 +2,14 @@ import { describe, expect, test } from 'vitest';
 import { createTestPasswords, MINUTE_MS, outcomeOf } from '../testing/identity.ts';
 import { REDIRECT_URI } from '../testing/issuer.ts';
 import { openTestOidc } from '../testing/oidc-flow.ts';
-import { PASSWORD, present, signUpSomeone } from '../testing/sample.ts';
-import { type Guarded, guardSomeone } from '../testing/two-factor.ts';
+import { PASSWORD, present, signUpSomeone, someSignUp } from '../testing/sample.ts';
+import { type Guarded, guardSomeone, sessionIdOf } from '../testing/two-factor.ts';
 
 /** A stolen session must allow no more guesses at the password than sign-in does. */
 const { identity, issuer } = await openTestOidc();
 const passwords = createTestPasswords();
-const instance = identity.connect({ env: issuer.env(), passwords });
+const mail = { SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'latchkey@example.test' };
+const instance = identity.connect({ env: { ...issuer.env(), ...mail }, passwords });
 
 const REACHED = 'password_attempts_reached';
 const WRONG = /password_wrong$/;
@@ -17,32 +18,53 @@ interface Proof {
   readonly accountId: string;
   readonly password: string;
   readonly code?: string;
+  readonly sessionId?: string;
 }
 
 const link = ({ accountId, ...proof }: Proof) =>
   outcomeOf(instance.oidc.startOidc({ issuer: 'test', redirectUri: REDIRECT_URI, linkAccountId: accountId, ...proof }));
-const unlink = (proof: Proof) => outcomeOf(instance.oidc.unlinkOidc({ issuer: 'test', ...proof }));
+const unlink = (proof: Proof) => outcomeOf(instance.oidc.unlinkOidc({ issuer: 'test', subject: proof.accountId, ...proof }));
 const change = (proof: Proof) => outcomeOf(instance.credentials.changePassword({ ...proof, newPassword: 'another passphrase' }));
 const disable = (proof: Proof) => outcomeOf(instance.twoFactor.disableTwoFactor(proof));
+const changeEmail = (proof: Proof) => outcomeOf(instance.credentials.startEmailChange({ ...proof, email: someSignUp().email }));
 const remove = (proof: Proof) => outcomeOf(instance.accounts.deleteAccount(proof));
 
-/** An account with a link and a second factor, of which only recovery codes are accepted now. */
-async function withoutAttempts(): Promise<Guarded & { readonly recoveryCode: string }> {
+/** An account with two links and a second factor. */
+async function guardLinked(): Promise<Guarded> {
   const guarded = await guardSomeone(identity);
+  const insert = `insert into oidc_link select $1, subject, $2::text::uuid, now() from unnest(array[$2, 'other ' || $2]) subject`;
+  await identity.db.query(insert, [issuer.url, guarded.accountId]);
+  return guarded;
+}
+
+/** Such an account, of which only recovery codes are accepted now. */
+async function withoutAttempts(): Promise<Guarded & { readonly recoveryCode: string }> {
+  const guarded = await guardLinked();
   const { accountId } = guarded;
-  await identity.db.query('insert into oidc_link values ($1, $2, $3, now())', [issuer.url, accountId, accountId]);
   const fail = () => outcomeOf(instance.twoFactor.verifyTwoFactorCode({ accountId, code: guarded.wrongCode() }));
   for (let i = 0; i < 5; i += 1) expect(await fail()).toBe('two_factor_code_invalid');
   return { ...guarded, recoveryCode: present(guarded.recoveryCodes[0]) };
 }
 
-describe.each([
+const OPERATIONS = [
   ['link', link],
   ['unlink', unlink],
   ['disable the second factor', disable],
   ['delete the account', remove],
   ['change the password', change],
-])('to %s', (_what, prove) => {
+  ['change the email', changeEmail],
+] as const;
+
+describe.each(OPERATIONS)('to %s', (_what, prove) => {
+  test('the password and a code are needed, and a rejected one leaves the code unused', async () => {
+    const { accountId, code, wrongCode } = await guardLinked();
+    expect(await prove({ accountId, password: '', code: code() })).toBe('password_missing');
+    expect(await prove({ accountId, password: 'a guess', code: code() })).toMatch(WRONG);
+    expect(await prove({ accountId, password: PASSWORD })).toMatch(/^two_factor_(required|code_invalid)$/);
+    expect(await prove({ accountId, password: PASSWORD, code: wrongCode() })).toBe('two_factor_code_invalid');
+    expect(await prove({ accountId, password: PASSWORD, code: code() })).toBe('done');
+  });
+
   test('10 concurrent wrong passwords in 15 minutes are verified, also with a recovery code', async () => {
     const { accountId, recoveryCode: code } = await withoutAttempts();
     const guesses = Array.from({ length: 15 }, (_, i) => prove({ accountId, password: `guess ${i}`, code }));
@@ -56,6 +78,28 @@ describe.each([
     expect(await prove({ accountId, password: PASSWORD, code })).toBe('done');
   });
 });
+
+test.each(OPERATIONS.filter(([, prove]) => prove !== disable))(
+  'to %s without a password needs a session of 10 minutes',
+  async (_what, prove) => {
+    const { accountId, session, code } = await guardLinked();
+    const foreign = await signUpSomeone(instance);
+    await identity.db.query('update account set password_hash = null where id = $1', [accountId]);
+    const sessionId = await sessionIdOf(instance, session);
+    const withSession = (id: string) => prove({ accountId, password: '', code: code(), sessionId: id });
+    for (const id of ['', 'x', await sessionIdOf(instance, foreign.session)])
+      expect(await withSession(id)).toBe('session_invalid');
+    const openedAgo = (ms: number) =>
+      identity.db.query('update session set created_at = $2 where id = $1', [
+        sessionId,
+        new Date(identity.clock.now().getTime() - ms),
+      ]);
+    await openedAgo(10 * MINUTE_MS);
+    expect(await withSession(sessionId)).toBe('oidc_session_too_old');
+    await openedAgo(10 * MINUTE_MS - 1);
+    expect(await withSession(sessionId)).toBe('done');
+  },
+);
 
 test('wrong passwords count for the account, whatever they are for', async () => {
   const { accountId, recoveryCode: code } = await withoutAttempts();

@@ -76,11 +76,6 @@ test.each([
   expect((await createSomeKey(identity, part)).apiKey).toMatchObject(part);
 });
 
-test.each(['01a1fa3f-b3c3-743f-b08f-2741f24621e5', 'not-a-uuid', ''])('the account %j can have no key', async (accountId) => {
-  const refusal = await refusalOf(identity.apiKeys.createApiKey({ ...OPEN_KEY, accountId }));
-  expect(refusal).toMatchObject({ reason: 'account_not_found', kind: 'not_found' });
-});
-
 test('keys are listed page by page, each once and in order', async () => {
   const { accountId, apiKey } = await createSomeKey(identity);
   await identity.db.query(
@@ -108,12 +103,15 @@ test('keys are listed page by page, each once and in order', async () => {
 
 test('an application that is another account’s, unknown or no id is not found, with one answer', async () => {
   const accountId = await someAccountId(identity);
+  const { apiKey } = await createSomeKey(identity, { accountId });
   const [mine = ''] = identity.apps.createApplications(accountId, 1);
   const [others = ''] = identity.apps.createApplications(await someAccountId(identity), 1);
   const refusals = [];
   for (const id of [others, crypto.randomUUID(), 'not-a-uuid', '\0', '\ud800']) {
     const settings = { ...OPEN_KEY, accountId, allApplications: false, applicationIds: [mine, id] };
     refusals.push(await refusalOf(identity.apiKeys.createApiKey(settings)));
+    const change = { allApplications: false, applicationIds: { applicationIds: [mine, id] } };
+    refusals.push(await refusalOf(identity.apiKeys.updateApiKey({ accountId, apiKeyId: apiKey.id, ...change })));
   }
   expect(refusals[0]).toMatchObject({ reason: 'application_not_found', kind: 'not_found', code: 'not_found' });
   for (const refusal of refusals) expect(refusal).toEqual(refusals[0]);

@@ -65,15 +65,6 @@ test('the other settings of a restricted key whose applications are all gone can
   expect(await outcomeOf(update(key, { allApplications: false }))).toBe('api_key_conflict');
 });
 
-test('an update to applications of another account is rejected', async () => {
-  const key = await createRestrictedKey();
-  const [others = ''] = identity.apps.createApplications(await someAccountId(identity), 1);
-  for (const id of [others, 'not-a-uuid']) {
-    const change = { applicationIds: { applicationIds: [key.third, id] } };
-    expect(await outcomeOf(update(key, change))).toBe('application_not_found');
-  }
-});
-
 const storedKey = async ({ accountId }: SomeKey) => (await identity.apiKeys.listApiKeys({ accountId })).apiKeys[0];
 
 /** Starts changes one after the other while the key is locked. */

@@ -5,14 +5,7 @@ import { refusalOf } from '@latchkey/testkit/refusal';
 import { expect, test } from 'vitest';
 import { createApiKeyText } from '../api-key/api-key-text.ts';
 import { MINUTE_MS, openTestIdentity, outcomeOf } from '../testing/identity.ts';
-import {
-  createSomeKey,
-  keyCredential,
-  type SomeKey,
-  sessionCredential,
-  signUpSomeone,
-  someAccountId,
-} from '../testing/sample.ts';
+import { createSomeKey, keyCredential, type SomeKey, sessionCredential, signUpSomeone } from '../testing/sample.ts';
 
 const identity = await openTestIdentity();
 
@@ -20,22 +13,16 @@ const use = (plaintextKey: string, clientIp = '') =>
   identity.authentication.authenticate({ credential: keyCredential(plaintextKey), clientIp });
 const inAMinute = () => timestampFromDate(new Date(identity.clock.now().getTime() + MINUTE_MS));
 
-test('a key’s principal has what its owner gave the key', async () => {
-  const accountId = await someAccountId(identity);
+test('a principal has the username of its account, and that of a key what its owner gave it', async () => {
+  const { account, session } = await signUpSomeone(identity);
+  const [accountId, username] = [account.id, account.username];
   const applicationIds = identity.apps.createApplications(accountId, 2);
   const settings = { scopes: ['files:read'], allApplications: false, applicationIds, expiresAt: inAMinute() };
   const { apiKey, plaintextKey } = await createSomeKey(identity, { ...settings, accountId });
   const { principal } = await use(plaintextKey);
-  expect(principal).toMatchObject({ ...settings, kind: 1, accountId, credentialId: apiKey.id, csrfToken: '' });
-});
-
-test('a principal has the username of its account, whatever the credential', async () => {
-  const { account, session } = await signUpSomeone(identity);
-  const { plaintextKey } = await createSomeKey(identity, { accountId: account.id });
+  expect(principal).toMatchObject({ ...settings, kind: 1, accountId, username, credentialId: apiKey.id, csrfToken: '' });
   const bySession = await identity.authentication.authenticate({ credential: sessionCredential(session.token) });
-  for (const { principal } of [await use(plaintextKey), bySession]) {
-    expect(principal).toMatchObject({ accountId: account.id, username: account.username });
-  }
+  expect(bySession.principal).toMatchObject({ accountId, username });
 });
 
 test('unknown, forged and wrong keys are rejected with one answer', async () => {

@@ -6,7 +6,7 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { afterEach, expect, test } from 'vitest';
 import { DAY_MS, MINUTE_MS, openTestIdentity, outcomeOf } from '../testing/identity.ts';
 import { createSomeKey, keyCredential, PASSWORD, present, sessionCredential, signUpSomeone } from '../testing/sample.ts';
-import { guardSomeone, sessionIdOf } from '../testing/two-factor.ts';
+import { sessionIdOf } from '../testing/two-factor.ts';
 
 const identity = await openTestIdentity();
 afterEach(() => {
@@ -56,30 +56,6 @@ test('the sessions and keys of a deleted account are rejected on the next reques
   });
   for (const accountId of [account.id, '', 'x'])
     expect(await remove({ accountId, password: PASSWORD })).toBe('account_not_found');
-});
-
-test('an account is deleted by its owner alone', async () => {
-  const { accountId, code, wrongCode } = await guardSomeone(identity);
-  expect(await remove({ accountId })).toBe('password_missing');
-  expect(await remove({ accountId, password: 'a guess', code: code() })).toBe('owner_password_wrong');
-  expect(await remove({ accountId, password: PASSWORD })).toBe('two_factor_required');
-  expect(await remove({ accountId, password: PASSWORD, code: wrongCode() })).toBe('two_factor_code_invalid');
-  expect(await listed()).not.toContain(accountId);
-  expect(await remove({ accountId, password: PASSWORD, code: code() })).toBe('done');
-  expect(await listed()).toContain(accountId);
-});
-
-test('an account without a password is deleted within 10 minutes after signing in', async () => {
-  const { account, session } = await signUpSomeone(identity);
-  const other = await signUpSomeone(identity);
-  const sessionId = await sessionIdOf(identity, session);
-  await identity.db.query('update account set password_hash = null where id = $1', [account.id]);
-  const foreign = await sessionIdOf(identity, other.session);
-  for (const id of ['', foreign]) expect(await remove({ accountId: account.id, sessionId: id })).toBe('session_invalid');
-  identity.clock.advance(10 * MINUTE_MS);
-  expect(await remove({ accountId: account.id, sessionId })).toBe('oidc_session_too_old');
-  await identity.db.query('update session set created_at = $2 where id = $1', [sessionId, identity.clock.now()]);
-  expect(await remove({ accountId: account.id, sessionId })).toBe('done');
 });
 
 test('applications that remain after a failure of apps, or are created late, are deleted by the sweeper', async () => {

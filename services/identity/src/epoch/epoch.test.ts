@@ -55,23 +55,6 @@ test('the epoch is read before the credential', async () => {
   expect(ended).not.toBeNull();
 });
 
-test('Redis reveals no credential', async () => {
-  const key = await createSomeKey(identity);
-  const { session } = await signUpSomeone(identity);
-  await use(key);
-  await identity.authentication.authenticate({ credential: sessionCredential(session.token) });
-  const { rows } = await identity.db.query(`
-    select encode(key_hash, 'hex') as hash from api_key union all select encode(token_hash, 'hex') from session`);
-  const forms = rows.flatMap(({ hash }) => {
-    const bytes = Buffer.from(hash, 'hex');
-    return [hash, bytes.toString('base64'), bytes.toString('base64url')];
-  });
-  const names = await identity.redis.keys('*');
-  expect(names.length).toBeGreaterThanOrEqual(2);
-  const held = [...names, ...(await identity.redis.mget(names))].join('\n');
-  for (const secret of [key.plaintextKey.slice(25), session.token, ...forms]) expect(held).not.toContain(secret);
-});
-
 const NO_REDIS = { REDIS_URL: 'redis://localhost:1' };
 
 test('without Redis, an answer has no epoch', async () => {

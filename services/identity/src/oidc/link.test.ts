@@ -30,8 +30,6 @@ const subjectsOf = async (accountId: string) =>
   (await instance.oidc.listOidcLinks({ accountId })).links.map(({ subject }) => subject);
 const isAlive = async (token: string) =>
   (await outcomeOf(instance.authentication.authenticate({ credential: sessionCredential(token) }))) === 'done';
-const startLink = (linkAccountId: string, proof: { password?: string; sessionId?: string; code?: string }) =>
-  outcomeOf(comeBack(instance, issuer, { linkAccountId, ...proof }));
 
 test('a linked account is signed in to by the subject, whatever its email', async () => {
   const { accountId, token, csrfToken } = await owner();
@@ -92,28 +90,6 @@ test.each<[string, (accountId: string) => Promise<unknown>]>([
   expect(await subjectsOf(accountId)).toEqual([]);
 });
 
-test('linking and unlinking need the password and a code of the second factor, and count wrong ones', async () => {
-  const { accountId, session, code, wrongCode, recoveryCodes } = await guardSomeone(identity);
-  const [recoveryCode = ''] = recoveryCodes;
-  const unlink = (more: object) =>
-    outcomeOf(instance.oidc.unlinkOidc({ accountId, issuer: 'test', password: PASSWORD, ...more }));
-  const startOwn = (proof: { password?: string; code?: string }) => startLink(accountId, proof);
-  const back = await comeBack(instance, issuer, { linkAccountId: accountId, code: code(-1) });
-  await instance.oidc.finishOidc({ ...back, sessionToken: session.token });
-  expect(await unlink({ code: recoveryCode, issuer: 'nowhere' })).toBe('oidc_link_not_found');
-  for (const ask of [startOwn, unlink]) {
-    expect(await ask({})).toBe('two_factor_required');
-    expect(await ask({ password: '' })).toBe('password_missing');
-    expect(await ask({ code: wrongCode() })).toBe('two_factor_code_invalid');
-    expect(await ask({ password: 'wrong', code: '1' })).toBe('owner_password_wrong');
-  }
-  expect(await unlink({ code: wrongCode() })).toBe('two_factor_code_invalid');
-  for (const ask of [startOwn, unlink]) expect(await ask({ code: code() })).toBe('two_factor_attempts_reached');
-  expect(await subjectsOf(accountId)).toHaveLength(1);
-  expect(await unlink({ code: recoveryCode })).toBe('done');
-  expect(await subjectsOf(accountId)).toEqual([]);
-});
-
 test('no code is used up while the issuer is unavailable', async () => {
   const { accountId, code } = await guardSomeone(identity);
   const fresh = identity.connect({ env: issuer.env() });
@@ -157,24 +133,18 @@ test('the last link of an account without a password stays, also in concurrent r
   expect(outcomes.sort()).toEqual(['done', 'oidc_link_needed']);
 });
 
-test('an owner without a password links for 10 minutes after signing in, whatever second factor there is', async () => {
-  const { accountId, sessionId, claims } = await ownerWithoutPassword();
-  const other = await ownerWithoutPassword();
-  const link = (id: string, code?: string) => startLink(accountId, { password: '', sessionId: id, ...(code && { code }) });
-  for (const wrong of [other.sessionId, '', 'nonsense']) expect(await link(wrong)).toBe('session_invalid');
-  identity.clock.advance(10 * MINUTE_MS - 1);
-  expect(await link(sessionId)).toBe('done');
-  identity.clock.advance(1);
-  expect(await link(sessionId)).toBe('oidc_session_too_old');
-  const error = { reason: 'oidc_session_too_old', kind: 'forbidden', code: 'session_required' };
-  expect(await refusalOf(comeBack(instance, issuer, { linkAccountId: accountId, password: '', sessionId }))).toMatchObject(error);
-  issuer.claims = claims;
-  const again = await sessionIdOf(instance, present((await signInAt(instance, issuer)).session));
-  expect(await link(again)).toBe('done');
+test('an owner without a password links right after signing in, whatever second factor there is', async () => {
+  const { accountId, sessionId } = await ownerWithoutPassword();
+  const link = (code?: string) => outcomeOf(comeBack(instance, issuer, { ...proof, ...(code && { code }) }));
+  const proof = { linkAccountId: accountId, password: '', sessionId };
+  expect(await link()).toBe('done');
   const { secret } = await instance.twoFactor.setUpTwoFactor({ accountId });
   const code = codeAt(secret, identity.clock.now());
   const { recoveryCodes } = await instance.twoFactor.enableTwoFactor({ accountId, sessionId, code });
-  expect(await link(sessionId, recoveryCodes[0])).toBe('oidc_session_too_old');
+  identity.clock.advance(10 * MINUTE_MS);
+  expect(await link(recoveryCodes[0])).toBe('oidc_session_too_old');
+  const error = { reason: 'oidc_session_too_old', kind: 'forbidden', code: 'session_required' };
+  expect(await refusalOf(comeBack(instance, issuer, proof))).toMatchObject(error);
 });
 
 test('removing a link ends the other sessions of the account', async () => {
