@@ -2,10 +2,6 @@ import { type Kysely, sql } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
-    alter table application
-      add column public_updates boolean not null default false,
-      add column signing_keys text[] not null default '{}'`.execute(db);
-  await sql`
     create table release (
       id uuid primary key,
       application_id uuid not null references application on delete cascade,

@@ -6,8 +6,15 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       id uuid primary key,
       username text not null,
       email text not null,
-      password_hash text not null,
-      created_at timestamptz(3) not null
+      password_hash text,
+      created_at timestamptz(3) not null,
+      picture_url text,
+      avatar_id uuid,
+      avatar_uploaded_at timestamptz(3),
+      sign_in_generation integer not null default 0,
+      password_failures timestamptz(3)[] not null default '{}',
+      avatar_removed boolean not null default false,
+      constraint account_avatar check ((avatar_id is null) = (avatar_uploaded_at is null))
     )`.execute(db);
   // Both are ASCII; collation "C" folds them alike whatever the locale of the server.
   await sql`create unique index account_username on account (lower(username collate "C"))`.execute(db);
@@ -19,7 +26,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       token_hash bytea not null constraint session_token unique,
       created_at timestamptz(3) not null,
       last_seen_at timestamptz(3) not null,
-      expires_at timestamptz(3) not null
+      expires_at timestamptz(3) not null,
+      last_used_ip text,
+      user_agent text
     )`.execute(db);
   await sql`create index session_of_account on session (account_id)`.execute(db);
   await sql`create index session_last_seen on session (last_seen_at)`.execute(db);
@@ -40,7 +49,23 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       last_used_ip text,
       created_at timestamptz(3) not null,
       updated_at timestamptz(3) not null,
+      trusted_issuer_id uuid,
+      issuer text,
+      subject text,
       constraint api_key_applications check (not all_applications or cardinality(application_ids) = 0)
     )`.execute(db);
   await sql`create index api_key_of_account on api_key (account_id, created_at, id)`.execute(db);
+  // Finds the keys that name a deleted application. Without a list of pending entries, which every
+  // query would scan; keys change seldom, and recording a use does not touch the index.
+  await sql`create index api_key_applications on api_key using gin (application_ids) with (fastupdate = off)`.execute(db);
+  await sql`
+    create index api_key_exchanged_end on api_key (expires_at) where trusted_issuer_id is not null`.execute(db);
+  await sql`
+    create table daily_requests (
+      api_key_id uuid not null references api_key on delete cascade,
+      day date not null,
+      requests bigint not null,
+      primary key (api_key_id, day)
+    )`.execute(db);
+  await sql`create index daily_requests_day on daily_requests (day)`.execute(db);
 }

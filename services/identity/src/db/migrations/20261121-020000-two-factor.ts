@@ -1,8 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
-  // An account that only signs in by OpenID Connect has no password.
-  await sql`alter table account alter column password_hash drop not null`.execute(db);
   await sql`
     create table two_factor (
       account_id uuid primary key constraint two_factor_account references account on delete cascade,

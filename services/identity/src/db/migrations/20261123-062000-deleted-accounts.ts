@@ -2,10 +2,14 @@ import { type Kysely, sql } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
-    create table if not exists deleted_account (
+    create table deleted_account (
       account_id uuid primary key,
       deleted_at timestamptz(3) not null,
       completed_at timestamptz(3)
     )`.execute(db);
-  await sql`create index if not exists deleted_account_time on deleted_account (deleted_at, account_id)`.execute(db);
+  await sql`create index deleted_account_time on deleted_account (deleted_at, account_id)`.execute(db);
+  // Deletions stay for 30 days, and few of them are incomplete.
+  await sql`
+    create index deleted_account_incomplete on deleted_account (deleted_at, account_id)
+      where completed_at is null`.execute(db);
 }

@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`
-    create table if not exists trusted_issuer (
+    create table trusted_issuer (
       id uuid primary key,
       account_id uuid not null constraint trusted_issuer_account references account on delete cascade,
       name text not null,
@@ -17,19 +17,12 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       lifetime_seconds integer not null,
       created_at timestamptz(3) not null
     )`.execute(db);
-  await sql`create index if not exists trusted_issuer_of_account on trusted_issuer (account_id, created_at, id)`.execute(db);
-  await sql`create index if not exists trusted_issuer_lookup on trusted_issuer (lookup_hash)`.execute(db);
+  await sql`create index trusted_issuer_of_account on trusted_issuer (account_id, created_at, id)`.execute(db);
+  await sql`create index trusted_issuer_lookup on trusted_issuer (lookup_hash)`.execute(db);
   await sql`
-    create table if not exists used_token (
+    create table used_token (
       token_hash bytea primary key,
       expires_at timestamptz(3) not null
     )`.execute(db);
-  await sql`create index if not exists used_token_end on used_token (expires_at)`.execute(db);
-  await sql`
-    alter table api_key
-      add column if not exists trusted_issuer_id uuid,
-      add column if not exists issuer text,
-      add column if not exists subject text`.execute(db);
-  await sql`
-    create index if not exists api_key_exchanged_end on api_key (expires_at) where trusted_issuer_id is not null`.execute(db);
+  await sql`create index used_token_end on used_token (expires_at)`.execute(db);
 }
