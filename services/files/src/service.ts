@@ -2,6 +2,7 @@ import type { Transport } from '@connectrpc/connect';
 import { publishChanges } from '@latchkey/audit/announce';
 import { withIdempotency } from '@latchkey/audit/idempotency';
 import { createAuditSweeper } from '@latchkey/audit/retention';
+import { followDeletions } from '@latchkey/deletions/follow-deletions';
 import { createDataService, type DataServiceParts } from '@latchkey/kit/database/data-service';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import type { RpcService } from '@latchkey/kit/process/run-service';
@@ -20,8 +21,8 @@ import { type FilesContext, openContext, openStorage, SCHEMA } from './context.t
 import { createDataPath, dataPathRoutes } from './data-path.ts';
 import { migrations } from './db/migrations.ts';
 import { filesRoutes } from './files.rpc.ts';
-import { createDeletionFollower } from './storage/application/deleted-application.consumer.ts';
-import { purgeTombstones } from './storage/application/deleted-application.ts';
+import { selectHalfDeleted, selectUnmarked } from './storage/application/deleted-application.store.ts';
+import { cleanUpApplication, EVENT_LOG_HOURS, purgeTombstones } from './storage/application/deleted-application.ts';
 import { sweepObjectDeletions } from './storage/object-deletion/object-deletion.ts';
 import { checkStore } from './storage/object-store/check-store.ts';
 import { reportUnknownObjects } from './storage/reconciler/unknown-objects.ts';
@@ -33,6 +34,8 @@ const STOP_SLACK_MS = 30_000;
 
 /** Lists the whole store each time: one request per 1,000 objects. */
 const RECONCILE_INTERVAL_MS = 3_600_000;
+
+const HALF_DELETED_MAX = 100;
 
 export function createFilesService(
   config: FilesConfig,
@@ -102,7 +105,13 @@ function createSweepers(
   const every = (intervalMs: number, sweeps: Record<string, Sweep>) => createSweeper({ intervalMs, logger, sweeps });
   // Alone, as a deletion wakes it, and so that nothing else delays it.
   const objects = every(limits.sweepIntervalMs, { objects: (signal) => sweepObjectDeletions(ctx, signal) });
-  const deletions = createDeletionFollower(ctx, { redisUrl: redisUrls(config).queues, appsTransport }, objects.wake);
+  const deletions = followDeletions({
+    ...{ service: 'files', redisUrl: redisUrls(config).queues, appsTransport, clock: ctx.clock, logger },
+    firstReachMs: EVENT_LOG_HOURS * 3_600_000,
+    selectUnfinished: () => selectHalfDeleted(ctx.db, HALF_DELETED_MAX),
+    selectPending: (deleted) => selectUnmarked(ctx.db, deleted),
+    forget: (application) => cleanUpApplication(ctx, application, objects.wake),
+  });
   const others = every(limits.sweepIntervalMs, {
     // First: after a start, nothing may serve the files of applications deleted meanwhile for long.
     deleted_applications: deletions.reconcile,

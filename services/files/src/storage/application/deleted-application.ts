@@ -11,7 +11,7 @@ import { subtractUsage } from '../upload/usage.store.ts';
 import { chargeMib } from '../upload/usage.ts';
 import { completeCleanUp, deleteTombstones, insertTombstone } from './deleted-application.store.ts';
 
-export type CleanUpContext = Pick<FilesContext, 'db' | 'logger'>;
+type CleanUpContext = Pick<FilesContext, 'db' | 'logger'>;
 
 const BATCH_MAX = 500;
 
