@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import { SERVICE_ORIGIN } from '@latchkey/audit/actor';
 import { DomainError, toConnectError } from '@latchkey/kit/errors/errors';
 import { eventually } from '@latchkey/testkit/eventually';
 import { startTcpProxy } from '@latchkey/testkit/network/tcp-proxy';
@@ -6,7 +7,7 @@ import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { ObjectStore } from '../storage/object-store/object-store.ts';
 import { avatarHoldings, reasonOf, someAccount, useTestAvatars } from '../testing/avatar/test-avatars.ts';
 import { endWaiting } from './avatar.store.ts';
-import { getAvatar } from './avatar.ts';
+import { getAvatar, removeAvatar } from './avatar.ts';
 import { type MakeContext, makeAvatar } from './make-avatar.ts';
 
 const MIB = 1024 * 1024;
@@ -138,6 +139,57 @@ describe('several uploads of one account', () => {
     expect(await early).toBe('done');
     expect([await currentAvatar(), test.identity.avatarOf(accountId)]).toEqual([late, late]);
     await holds({ ...ONE, states: ['replaced', 'recorded'] });
+  });
+});
+
+describe('a removal', () => {
+  const remove = () => removeAvatar(test.ctx, accountId, SERVICE_ORIGIN);
+  const current = () => reasonOf(getAvatar(test.ctx, accountId, undefined));
+
+  it('takes the avatar here and at identity, with its test.image, and another upload brings one back', async () => {
+    await remove();
+    await test.upload(accountId, test.image);
+    await remove();
+    await remove();
+    expect([await current(), test.identity.avatarOf(accountId)]).toEqual(['avatar_not_found', undefined]);
+    await holds({ states: ['replaced', 'replaced', 'replaced', 'replaced'], objects: 0, notes: 0 });
+    const id = await test.upload(accountId, test.image);
+    expect([await current(), test.identity.avatarOf(accountId)]).toEqual(['done', id]);
+    await test.sweepAll();
+    await holds({ states: ['recorded'], objects: 1, notes: 0 });
+  });
+
+  it('ends an upload that began before it', async () => {
+    const gate = Promise.withResolvers<void>();
+    const calls = test.identity.calls.length;
+    test.identity.before = () => gate.promise;
+    const upload = reasonOf(test.upload(accountId, test.image));
+    await eventually(() => expect(test.identity.calls.length).toBe(calls + 1));
+    test.identity.before = async () => undefined;
+    await remove();
+    gate.resolve();
+    expect(await upload).toBe('done');
+    expect([await current(), test.identity.avatarOf(accountId)]).toEqual(['avatar_not_found', undefined]);
+    await holds({ states: ['replaced', 'replaced'], objects: 0, notes: 0 });
+  });
+
+  it('that identity does not answer is completed by the sweeper', async () => {
+    const id = await test.upload(accountId, test.image);
+    test.identity.before = () => Promise.reject(new Error('not now'));
+    await expect(remove()).rejects.toThrow();
+    expect([await current(), test.identity.avatarOf(accountId)]).toEqual(['done', id]);
+    test.identity.before = async () => undefined;
+    await test.sweepAll();
+    expect([await current(), test.identity.avatarOf(accountId)]).toEqual(['avatar_not_found', undefined]);
+    await holds({ states: ['replaced', 'replaced'], objects: 0, notes: 0 });
+  });
+
+  it('does not wait for a store that hangs', async () => {
+    await test.upload(accountId, test.image);
+    const remove = () => new Promise<never>(() => undefined);
+    const { ctx } = test.connect({ changeStore: () => ({ remove }) });
+    await removeAvatar({ ...test.ctx, store: ctx.store }, accountId, SERVICE_ORIGIN);
+    expect([await current(), test.identity.avatarOf(accountId)]).toEqual(['avatar_not_found', undefined]);
   });
 });
 
