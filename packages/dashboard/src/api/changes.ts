@@ -1,6 +1,6 @@
 import type { Query, QueryClient } from '@tanstack/react-query';
 import { hasSessionEnded, subscribeToSessionEnd } from '../session/session-end.ts';
-import { basePath } from './settings.ts';
+import { serverUrl } from './settings.ts';
 
 interface Change {
   readonly kind: string;
@@ -54,7 +54,7 @@ export function followChanges(queryClient: QueryClient): () => void {
   const open = () => {
     close();
     if (document.hidden) return;
-    stream = new EventSource(`${basePath.replace(/\/$/, '')}/api/v1/auth/changes`);
+    stream = new EventSource(`${serverUrl}/api/v1/auth/changes`);
     stream.onopen = () => {
       // Changes during the lost connection are unknown.
       if (wasOpen) collect({ kind: 'any' });

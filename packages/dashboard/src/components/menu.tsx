@@ -82,7 +82,7 @@ export function MenuItem({ icon, checked, onSelect, children }: MenuItemProps) {
       role={checked === undefined ? 'menuitem' : 'menuitemradio'}
       aria-checked={checked}
       tabIndex={-1}
-      className={`${styles.item} item`}
+      className={`${styles.item} plain item`}
       onClick={onSelect}
     >
       <Icon name={checked ? 'check' : icon} />

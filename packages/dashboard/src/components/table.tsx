@@ -82,7 +82,7 @@ function SortHeading({ label, sort, descends = false, value, onSort }: SortHeadi
   const next = isSorted ? !isDescending : descends;
   return (
     <th scope="col" aria-sort={isSorted ? (isDescending ? 'descending' : 'ascending') : 'none'}>
-      <button type="button" className={styles.sort} onClick={() => onSort(next ? `-${sort}` : sort)}>
+      <button type="button" className={`${styles.sort} plain`} onClick={() => onSort(next ? `-${sort}` : sort)}>
         {label} {isSorted && <Icon name={isDescending ? 'chevronDown' : 'chevronUp'} size={12} />}
       </button>
     </th>

@@ -1,4 +1,4 @@
-import { basePath } from '../api/settings.ts';
+import { serverUrl } from '../api/settings.ts';
 import { useAccount } from './session.ts';
 
 interface AvatarProps {
@@ -10,7 +10,7 @@ interface AvatarProps {
 export function Avatar({ className, alt }: AvatarProps) {
   const names = `${className} avatar`;
   const { username, avatarUrl } = useAccount();
-  if (avatarUrl?.startsWith('/')) return <img className={names} src={basePath.replace(/\/$/, '') + avatarUrl} alt={alt} />;
+  if (avatarUrl?.startsWith('/')) return <img className={names} src={serverUrl + avatarUrl} alt={alt} />;
   return (
     <span className={names} aria-hidden="true">
       {username.charAt(0).toUpperCase()}

@@ -3,7 +3,7 @@ import { Icon } from '../components/icon.tsx';
 import { Menu, MenuItem } from '../components/menu.tsx';
 import { Avatar } from '../session/avatar.tsx';
 import { useAccount } from '../session/session.ts';
-import { useSignOut } from '../session/sign-out.ts';
+import { signOut } from '../session/sign-out.ts';
 import styles from './shell.module.css';
 import { chooseTheme, readTheme, type Theme } from './theme.ts';
 
@@ -15,9 +15,8 @@ const THEMES: ReadonlyArray<readonly [Theme, label: string]> = [
 
 export function AccountMenu({ onShortcuts }: { readonly onShortcuts: () => void }) {
   const account = useAccount();
-  const signOut = useSignOut();
   const trigger = (
-    <button type="button" className={styles.account}>
+    <button type="button" className={`${styles.account} plain item`}>
       <Avatar className={styles.avatar} alt="" />
       <span className={styles.who}>
         <span className="visually-hidden">Account of </span>

@@ -6,7 +6,7 @@ import { useMemo } from 'react';
 import { applicationsQuery } from '../api/queries.ts';
 import dialog from '../components/dialog.module.css';
 import { Icon, type IconName } from '../components/icon.tsx';
-import { useSignOut } from '../session/sign-out.ts';
+import { signOut } from '../session/sign-out.ts';
 import { NAVIGATION } from './navigation.ts';
 import styles from './palette.module.css';
 import { chooseTheme } from './theme.ts';
@@ -70,7 +70,6 @@ export function Palette({ onClose, onShortcuts }: PaletteProps) {
 
 function useCommands(onShortcuts: () => void): readonly Command[] {
   const navigate = useNavigate();
-  const signOut = useSignOut();
   const { data: applications = [] } = useQuery(applicationsQuery);
   return useMemo(() => {
     const action = (label: string, icon: IconName, run: () => unknown): Command => ({
@@ -93,5 +92,5 @@ function useCommands(onShortcuts: () => void): readonly Command[] {
       action('Keyboard shortcuts', 'info', onShortcuts),
       action('Sign out', 'signOut', signOut),
     ];
-  }, [applications, navigate, onShortcuts, signOut]);
+  }, [applications, navigate, onShortcuts]);
 }

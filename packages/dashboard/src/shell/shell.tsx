@@ -7,7 +7,7 @@ import { Icon } from '../components/icon.tsx';
 import { lazyComponent } from '../components/lazy-component.ts';
 import { PageError } from '../routing/page-error.tsx';
 import { SessionEndDialog } from '../session/session-end-dialog.tsx';
-import { useLeave } from '../session/sign-out.ts';
+import { leave } from '../session/sign-out.ts';
 import { useTabMessages } from '../session/tabs.ts';
 import { AccountMenu } from './account-menu.tsx';
 import { Frame } from './frame.tsx';
@@ -29,7 +29,7 @@ export function Shell(): ReactNode {
   const main = useFocusAfterNavigation();
   const matches = useMatches();
   const isIdle = usePreload();
-  useTabMessages(useLeave());
+  useTabMessages(leave);
   const queryClient = useQueryClient();
   useEffect(() => followChanges(queryClient), [queryClient]);
   const close = () => setOpen(undefined);

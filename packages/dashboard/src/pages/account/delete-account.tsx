@@ -2,12 +2,11 @@ import { latchkey } from '../../api/client.ts';
 import { DangerZone } from '../../components/danger-zone.tsx';
 import { ProofFields, readProof } from '../../session/owner-proof.tsx';
 import { useAccount, useLimits } from '../../session/session.ts';
-import { useLeaveEverywhere } from '../../session/sign-out.ts';
+import { leaveEverywhere } from '../../session/sign-out.ts';
 
 export function DeleteAccount() {
   const { username } = useAccount();
   const owned = useOwned();
-  const leave = useLeaveEverywhere();
   return (
     <DangerZone
       thing="account"
@@ -17,7 +16,7 @@ export function DeleteAccount() {
       fields={<ProofFields />}
       onConfirm={async (values) => {
         await latchkey.account.delete(readProof(values));
-        leave();
+        leaveEverywhere();
       }}
     >
       {owned} and all sessions are deleted. Connected clients are notified and disconnected. This cannot be undone.

@@ -8,7 +8,7 @@ import { Badge, Section } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { Row, Rows } from '../../components/row.tsx';
 import { QueryView } from '../../components/states.tsx';
-import { useSignOut } from '../../session/sign-out.ts';
+import { signOut } from '../../session/sign-out.ts';
 import { toast } from '../../toast/toasts.ts';
 import styles from './account.module.css';
 import { describeDevice } from './device.ts';
@@ -38,7 +38,6 @@ function SessionRow({
 }: {
   readonly session: OpenSession;
 }) {
-  const signOut = useSignOut();
   const device = describeDevice(userAgent);
   const end = useMutation({
     mutationFn: () => latchkey.account.endSession(id),

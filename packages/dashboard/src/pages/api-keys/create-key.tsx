@@ -2,7 +2,7 @@ import type { CreatedApiKey } from '@latchkey/client';
 import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import { latchkey } from '../../api/client.ts';
-import { basePath } from '../../api/settings.ts';
+import { serverUrl } from '../../api/settings.ts';
 import { Button } from '../../components/button.tsx';
 import { CopyFigure } from '../../components/copy-figure.tsx';
 import { Dialog } from '../../components/dialog.tsx';
@@ -50,7 +50,7 @@ function CreateForm({ onCreated, onCancel }: CreateFormProps) {
 }
 
 function Created({ created, onDone }: { readonly created: CreatedApiKey; readonly onDone: () => void }) {
-  const login = `latchkey login --url ${location.origin}${basePath.replace(/\/$/, '')} --key-stdin`;
+  const login = `latchkey login --url ${serverUrl} --key-stdin`;
   return (
     <div className="stack">
       <Notice kind="warning" title="The key is shown this once">
