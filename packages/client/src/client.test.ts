@@ -1,8 +1,6 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { startHttpServer } from '@latchkey/kit/testing/servers';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ConnectionError, Latchkey, LatchkeyError, type LatchkeyOptions } from './index.ts';
 
 const KEY = 'lk_mgmt_secret';
@@ -208,10 +206,8 @@ describe('an upload', () => {
     ['onProgress by node:http', () => new Uint8Array(3), throwFailure, undefined],
     ['onProgress by fetch', () => new Uint8Array(3), throwFailure, fetch],
   ])('rejects with the error of %s', async (_name, source, onProgress, fetch) => {
-    const server = createServer((req, res) => req.resume().on('end', () => res.end())).listen(0, '127.0.0.1');
-    onTestFinished(() => void server.close());
-    await once(server, 'listening');
-    const latchkey = new Latchkey({ ...OPTIONS, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, fetch });
+    const url = await startHttpServer((req, res) => void req.resume().on('end', () => res.end()));
+    const latchkey = new Latchkey({ ...OPTIONS, url, fetch });
     await expect(latchkey.files.upload('1', source(), { name: 'a', onProgress })).rejects.toBe(failure);
   });
 
@@ -219,10 +215,8 @@ describe('an upload', () => {
     ['node:http', undefined],
     ['fetch', fetch],
   ])('ends with its signal by %s while its source gives no next chunk', async (_name, fetch) => {
-    const server = createServer((req) => void req.resume()).listen(0, '127.0.0.1');
-    onTestFinished(() => void server.close().closeAllConnections());
-    await once(server, 'listening');
-    const latchkey = new Latchkey({ ...OPTIONS, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, fetch });
+    const url = await startHttpServer((req) => void req.resume());
+    const latchkey = new Latchkey({ ...OPTIONS, url, fetch });
     const stop = new AbortController();
     const stall = async function* () {
       yield new Uint8Array(3);

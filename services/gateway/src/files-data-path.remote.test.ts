@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { eventually } from '@latchkey/testkit/eventually';
-import { openRawClient } from '@latchkey/testkit/network/raw-client';
+import { exchangeBytes, openRawClient } from '@latchkey/testkit/network/raw-client';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type DataPathKind, startUploadGateway, type UploadGateway } from './testing/upload-gateway.ts';
 
@@ -101,16 +101,12 @@ describe.each<DataPathKind>(['direct', 'remote'])('a download that is passed on 
     await once(other, 'listening');
     onTestFinished(() => void other.close());
     const before = seen.requests.length;
-    const { socket, received } = await openRawClient(gateway.port);
-    socket.write(
-      `GET ${target.replace('PORT', String((other.address() as AddressInfo).port))} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
-    );
-    await once(socket, 'end');
-    socket.destroy();
+    const path = target.replace('PORT', String((other.address() as AddressInfo).port));
+    const received = await exchangeBytes(gateway.port, `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
     expect(asked).toEqual([]);
     // Called directly, it is the files service that has to find no token in it.
     if (kind === 'direct') return;
-    expect(received()).toMatch(/^HTTP\/1\.1 404 .*"code":"not_found"/s);
+    expect(received).toMatch(/^HTTP\/1\.1 404 .*"code":"not_found"/s);
     expect(seen.requests).toHaveLength(before);
   });
 
@@ -167,7 +163,6 @@ it('holds at most 128 KiB of a download that its client does not read', async ()
   });
   // A paused client has read 64 KiB, and this is its process too.
   expect((process.memoryUsage().arrayBuffers - before) / clients.length / 1024 - 64).toBeLessThan(128);
-  for (const { socket } of clients) socket.destroy();
 });
 
 it('starts at most two downloads of a network at a time', async () => {
@@ -181,7 +176,6 @@ it('starts at most two downloads of a network at a time', async () => {
   expect(seen.requests).toHaveLength(before + 2);
   clients[0]?.socket.destroy();
   await eventually(() => seen.requests.length === before + 3);
-  for (const { socket } of clients) socket.destroy();
 });
 
 it('fails a download with 503 when the files service does not respond', async () => {

@@ -23,8 +23,7 @@ import { createErrorHandler, createNotFoundHandler } from './http/error-handler.
 import { hashBody } from './http/idempotency.ts';
 import { parseJsonBody } from './http/json-body.ts';
 import { boundBody, deferContinue, isEncoded } from './http/request-body.ts';
-import { logRequests } from './http/request-log.ts';
-import { observeRequests } from './http/request-telemetry.ts';
+import { logRequests, observeRequests } from './http/request-telemetry.ts';
 import { compileValidator } from './http/validation.ts';
 import { registerOpenApi } from './openapi/document.ts';
 import { provideRequestContext } from './request-context.ts';

@@ -38,3 +38,11 @@ export async function openRawClient(port: number): Promise<RawClient> {
   };
   return { socket, received: () => received, pour, ended };
 }
+
+/** All that a server sends for these bytes until it closes the connection. */
+export async function exchangeBytes(port: number, bytes: string): Promise<string> {
+  const { socket, received, ended } = await openRawClient(port);
+  socket.once('end', () => socket.end()).write(bytes, 'latin1');
+  await ended;
+  return received();
+}

@@ -1,6 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '@latchkey/testkit/eventually';
+import { exchangeBytes } from '@latchkey/testkit/network/raw-client';
 import { describe, expect, it } from 'vitest';
 import { ACCOUNT, SESSION, useTestGateway } from '../testing/test-gateway.ts';
 
@@ -21,18 +22,7 @@ const gateway = useTestGateway({
 const uncaught: unknown[] = [];
 process.on('uncaughtException', (err) => uncaught.push(err));
 
-/** All that the server sends until it closes the connection. */
-async function exchange(bytes: string): Promise<string> {
-  const socket = connect(gateway.port, '127.0.0.1');
-  let received = '';
-  socket.setEncoding('latin1').on('data', (text: string) => {
-    received += text;
-  });
-  socket.write(bytes, 'latin1');
-  await new Promise((resolve) => socket.once('close', resolve));
-  return received;
-}
-
+const exchange = (bytes: string) => exchangeBytes(gateway.port, bytes);
 const statusLines = (received: string) => received.match(/HTTP\/1\.1 \d{3}/g)?.map((line) => Number(line.slice(9))) ?? [];
 
 const BODY = '{"email":"ada@example.com","password":"a long passphrase"}';

@@ -1,23 +1,18 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { openRawClient } from '@latchkey/testkit/network/raw-client';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { startNodeServer } from '@latchkey/kit/testing/servers';
+import { describe, expect, it } from 'vitest';
 import { boundBody, withoutIdleTimeout } from './request-body.ts';
 
 const SILENCE_MS = 100;
 
 async function serve(handle: (req: IncomingMessage, res: ServerResponse) => Promise<void>, timeoutMs = SILENCE_MS) {
-  const server = createServer((req, res) => void handle(req, res));
-  server.timeout = timeoutMs;
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return openRawClient((server.address() as AddressInfo).port);
+  const { open } = await startNodeServer(
+    (req, res) => void handle(req, res),
+    (server) => server.setTimeout(timeoutMs),
+  );
+  return open();
 }
 
 const HEAD = 'PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n';
@@ -31,7 +26,6 @@ describe('a client whose bytes are read', () => {
     client.socket.write(HEAD);
     await Promise.race([once(client.socket, 'data'), client.ended]);
     expect(client.received()).toMatch(/done$/);
-    client.socket.destroy();
   });
 
   it('may not be silent for longer after its bytes were read', async () => {

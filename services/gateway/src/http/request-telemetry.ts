@@ -1,3 +1,4 @@
+import { createLineLog, type Logger } from '@latchkey/kit/log/logger';
 import { TRACEPARENT_HEADER } from '@latchkey/kit/rpc/route';
 import { Gauge, Histogram, isMeasuring, type Observe } from '@latchkey/kit/telemetry/metrics';
 import { activeTracer, failSpan } from '@latchkey/kit/telemetry/tracing';
@@ -23,6 +24,16 @@ const connectionsMax = new Gauge({
 /** Route of requests that none takes: clients choose their paths and methods. */
 const UNMATCHED = 'unmatched';
 const CLIENT_GONE = 499;
+
+export function logRequests(app: FastifyInstance, logger: Logger): void {
+  const logRequest = createLineLog(logger, 'info', 'request');
+  app.addHook('onResponse', (request, reply, done) => {
+    const { id: requestId, method, routeOptions } = request;
+    const ms = Math.round(reply.elapsedTime * 1000) / 1000;
+    logRequest({ requestId, method, route: routeOptions.url, status: reply.statusCode, ms });
+    done();
+  });
+}
 
 export function observeRequests(app: FastifyInstance, open: ReadonlySet<unknown>): void {
   if (isMeasuring()) measureRequests(app, open);

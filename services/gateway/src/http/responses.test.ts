@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { eventually } from '@latchkey/testkit/eventually';
-import { openRawClient } from '@latchkey/testkit/network/raw-client';
+import { exchangeBytes, openRawClient } from '@latchkey/testkit/network/raw-client';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startTestGateway, type TestGatewayOptions, useTestGateway } from '../testing/test-gateway.ts';
 
@@ -62,7 +62,6 @@ it('100 Continue is sent to a client with a JSON body once, after the checks of 
     const client = await openRawClient(gateway.port);
     const head = ['POST /api/v1/auth/sign-up HTTP/1.1', 'Host: x', 'Content-Length: 2', 'Expect: 100-continue', ...lines];
     client.socket.write(`${head.join('\r\n')}\r\n\r\n`);
-    onTestFinished(() => void client.socket.destroy());
     await eventually(() => client.received() !== '');
     return client;
   };
@@ -93,10 +92,8 @@ describe('Strict-Transport-Security', () => {
     ] as const) {
       const { port } = await start({ env: { PUBLIC_URL } });
       for (const bytes of requests) {
-        const client = await openRawClient(port);
-        client.socket.once('end', () => client.socket.end()).write(bytes);
-        await client.ended;
-        expect(/^strict-transport-security: (.*)\r$/im.exec(client.received())?.[1], bytes).toBe(policy);
+        const received = await exchangeBytes(port, bytes);
+        expect(/^strict-transport-security: (.*)\r$/im.exec(received)?.[1], bytes).toBe(policy);
       }
     }
   });

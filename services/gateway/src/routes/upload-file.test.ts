@@ -46,7 +46,6 @@ describe('the head of an upload', () => {
     const client = await gateway.begin([...lines, 'Content-Length: 1']);
     client.socket.write('x');
     await eventually(() => client.received() !== '');
-    client.socket.destroy();
     return Number(/^HTTP\/1\.1 (\d+)/.exec(client.received())?.[1]);
   }
 
@@ -59,7 +58,6 @@ describe('the head of an upload', () => {
     client.socket.write(body);
     await eventually(() => client.received().startsWith('HTTP/1.1 200 '));
     expect(gateway.fake.begun.map((begun) => begun.byteSize)).toEqual([byteSize]);
-    client.socket.destroy();
   });
 
   it('accepts only plain bytes, declared so at most once', async () => {
@@ -135,7 +133,6 @@ describe.each<DataPathKind>(['direct', 'remote'])('the body of an upload, forwar
     await eventually(() => received() !== '');
     expect(received()).toMatch(/^HTTP\/1\.1 400 .*connection: close.*"bad_request"/is);
     await eventually(() => expect([gateway.fake.whole, gateway.fake.broken]).toEqual([[], 1]));
-    socket.destroy();
   });
 
   it('stores the bytes, with or without a declared size, and returns what they are', async () => {
@@ -182,13 +179,12 @@ describe.each<DataPathKind>(['direct', 'remote'])('the body of an upload, forwar
 
   it('returns the stored file of a repeated upload, and reads no byte', async () => {
     gateway.fake.stored = { id: FILE_ID, byteSize: 5n, checksum: SHA256 };
-    const { socket, received } = await gateway.begin(['Expect: 100-continue', `Content-Length: ${40 * MIB}`]);
+    const { received } = await gateway.begin(['Expect: 100-continue', `Content-Length: ${40 * MIB}`]);
     await eventually(() => received().includes('"checksum"'));
     const data = { id: FILE_ID, byteSize: 5, checksum: SHA256.toString('hex') };
     expect(received()).toMatch(/^HTTP\/1\.1 200 /);
     expect(received()).toContain(JSON.stringify(data));
     expect(gateway.fake.received).toBe(0);
-    socket.destroy();
   });
 
   it.each([
@@ -222,7 +218,6 @@ describe.each<DataPathKind>(['direct', 'remote'])('the body of an upload, forwar
     accepted.socket.write('12345');
     await eventually(() => accepted.received().includes('HTTP/1.1 200 '));
     expect(accepted.received().match(/100 Continue/g)).toHaveLength(1);
-    for (const { socket } of [wrongType, taken, accepted]) socket.destroy();
   });
 
   it.each([

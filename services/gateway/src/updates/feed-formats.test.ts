@@ -72,6 +72,7 @@ it('is well-formed, and has the elements and attributes that Sparkle documents',
     { version: '2.0', 'xmlns:sparkle': 'http://www.andymatuschak.org/xml-namespaces/sparkle' },
   ]);
   expect(all('item sparkle:version').map(({ text }) => text)).toEqual(['1.4.0', '1.3.0']);
+  expect(all('item description').map(({ text }) => text)).toEqual([']]&gt; &lt;b a=&quot;1&quot;&gt;&amp;\ud800']);
   expect(all('item pubDate').map(({ text }) => text)).toEqual(Array(2).fill('Tue, 12 May 2026 10:00:00 GMT'));
   const enclosure = { url: 'https://x.test/?a=1&amp;b=2', length: '7', type: 'application/octet-stream' };
   expect(all('item enclosure').map(({ attributes }) => attributes)).toEqual([
