@@ -2,19 +2,16 @@ import type { Sweep } from '@latchkey/kit/sweeper/sweeper';
 import type { Db } from '../db/schema.ts';
 import { deleteExpiredEvents } from './retention.store.ts';
 
-/** Time and number of events that the log retains; docs/events.md promises it to live clients. */
-const RETENTION = {
-  /** Age of events for live clients, in hours. */
-  eventHours: 24,
-  /** Newest events of an application that live clients can read again. */
-  eventCount: 1_000,
-  /** Age of deletions in days, if longer: services that were away still have to clean up. */
-  deletionDays: 30,
-};
+const DAY_MS = 24 * 3_600_000;
+/** Age to which events are retained; docs/events.md promises it to live clients. */
+const EVENTS_MS = DAY_MS;
+/** Longer, as services that were away still have to clean up. */
+const DELETIONS_MS = 30 * DAY_MS;
+/** Newest events of an application that live clients can read again. */
+const EVENTS_MAX = 1_000;
 
 export const RETENTION_INTERVAL_MS = 5 * 60_000;
 
-const HOUR_MS = 3_600_000;
 export const BATCH_MAX = 1_000;
 /** Applications of one statement, which takes some 10 ms for them. */
 const APPLICATIONS_MAX = 250;
@@ -24,17 +21,11 @@ const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
 export function createRetentionSweep(
   db: Db,
   clock: () => Date,
-  retention: Partial<typeof RETENTION & { applicationsMax: number }> = {},
+  { eventCount = EVENTS_MAX, applicationsMax = APPLICATIONS_MAX } = {},
 ): Sweep {
-  const { eventHours, eventCount, deletionDays, applicationsMax } = {
-    ...RETENTION,
-    applicationsMax: APPLICATIONS_MAX,
-    ...retention,
-  };
   return async (signal) => {
-    const hoursAgo = (hours: number) => new Date(clock().getTime() - hours * HOUR_MS);
-    const deletionsAfter = hoursAgo(Math.max(eventHours, deletionDays * 24));
-    const retained = { eventsAfter: hoursAgo(eventHours), deletionsAfter, count: eventCount };
+    const before = (ageMs: number) => new Date(clock().getTime() - ageMs);
+    const retained = { eventsAfter: before(EVENTS_MS), deletionsAfter: before(DELETIONS_MS), count: eventCount };
     let after: string | undefined = BEFORE_ALL;
     while (after !== undefined && !signal.aborted)
       after = await deleteExpiredEvents(db, retained, { after, applicationsMax, eventsMax: BATCH_MAX });

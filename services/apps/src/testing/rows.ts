@@ -1,3 +1,4 @@
+import { holdLocks } from '@latchkey/testkit/postgres/lock-waits';
 import type pg from 'pg';
 import type { OwnedRef } from './test-apps.ts';
 
@@ -32,18 +33,6 @@ export async function everything(db: pg.Pool): Promise<string[]> {
 export async function rowOf<T = unknown>(db: pg.Pool, { applicationId }: OwnedRef): Promise<Record<string, T> | undefined> {
   const { rows } = await db.query<Record<string, T>>('select * from application where id = $1', [applicationId]);
   return rows[0];
-}
-
-/** Runs a statement that locks, and holds its locks until the returned function is called. */
-export async function holdLocks(db: pg.Pool, text: string, values: unknown[]): Promise<(last?: string) => Promise<void>> {
-  const client = await db.connect();
-  await client.query('begin');
-  await client.query(text, values);
-  return async (last = 'select 1') => {
-    await client.query(last);
-    await client.query('commit');
-    client.release();
-  };
 }
 
 /** Holds the lock of an application's row. */

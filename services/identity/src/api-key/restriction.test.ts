@@ -4,7 +4,7 @@ import { createDatabase } from '@latchkey/kit/database/database';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { eventually } from '@latchkey/testkit/eventually';
-import { waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
+import { holdLocks, waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
 import { statementsOf } from '@latchkey/testkit/postgres/statements';
 import { afterAll, expect, test } from 'vitest';
 import type { IdentityDatabase } from '../db/schema.ts';
@@ -69,17 +69,14 @@ test('a key whose last application was deleted stays restricted and can access n
 test.each(['before', 'after'])('a removal loses no concurrent change of the key that began %s it', async (order) => {
   const key = await createRestrictedKey();
   const change = () => outcomeOf(identity.apiKeys.updateApiKey({ ...key.ref, name: 'Together' }));
-  const client = await identity.db.connect();
-  await client.query('begin');
-  await client.query('select 1 from api_key where id = $1 for update', [key.apiKey.id]);
+  const release = await holdLocks(identity.db, 'select from api_key where id = $1 for update', [key.apiKey.id]);
   const changes: Array<Promise<unknown>> = [];
   const removal = () => remove(key, key.gone);
   for (const one of order === 'before' ? [change, removal] : [removal, change]) {
     changes.push(one());
     await waitersForLocks(identity.db, changes.length);
   }
-  await client.query('commit');
-  client.release();
+  await release();
   expect(await Promise.all(changes)).toContain('done');
   expect(await stored(key)).toMatchObject({ name: 'Together', applicationIds: [key.stays] });
 });

@@ -1,7 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { UpdateApiKeyRequestSchema } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
-import { waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
+import { holdLocks, waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
 import { refusalOf } from '@latchkey/testkit/refusal';
 import { expect, test } from 'vitest';
 import { MINUTE_MS, openTestIdentity, outcomeOf } from '../testing/identity.ts';
@@ -69,16 +69,13 @@ const storedKey = async ({ accountId }: SomeKey) => (await identity.apiKeys.list
 
 /** Starts changes one after the other while the key is locked. */
 async function concurrently(key: SomeKey, ...changes: Array<() => Promise<unknown>>): Promise<string[]> {
-  const client = await identity.db.connect();
-  await client.query('begin');
-  await client.query('select 1 from api_key where id = $1 for update', [key.apiKey.id]);
+  const release = await holdLocks(identity.db, 'select from api_key where id = $1 for update', [key.apiKey.id]);
   const outcomes: Array<Promise<string>> = [];
   for (const change of changes) {
     outcomes.push(outcomeOf(change()));
     await waitersForLocks(identity.db, outcomes.length);
   }
-  await client.query('commit');
-  client.release();
+  await release();
   return Promise.all(outcomes);
 }
 

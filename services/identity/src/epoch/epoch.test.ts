@@ -1,7 +1,7 @@
 import { createLogger } from '@latchkey/kit/log/logger';
 import type { Redis } from '@latchkey/kit/redis/redis';
 import { eventually } from '@latchkey/testkit/eventually';
-import { waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
+import { holdLocks, waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
 import { expect, test } from 'vitest';
 import { openTestIdentity, outcomeOf } from '../testing/identity.ts';
 import { createSomeKey, keyCredential, present, type SomeKey, sessionCredential, signUpSomeone } from '../testing/sample.ts';
@@ -42,15 +42,12 @@ test('the epoch is read before the credential', async () => {
   const key = await createSomeKey(identity);
   const { epochKey } = await use(key);
   await identity.redis.del(epochKey);
-  const client = await identity.db.connect();
-  await client.query('begin');
-  await client.query('lock table api_key in access exclusive mode');
+  const release = await holdLocks(identity.db, 'lock table api_key in access exclusive mode');
   const authenticated = use(key);
   await waitersForLocks(identity.db, 1);
   // As a revocation does that ends before the query.
   const ended = await identity.redis.getdel(epochKey);
-  await client.query('commit');
-  client.release();
+  await release();
   expect((await authenticated).epoch).toBe(ended);
   expect(ended).not.toBeNull();
 });

@@ -1,4 +1,4 @@
-import { waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
+import { holdLocks, waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
 import { refusalOf } from '@latchkey/testkit/refusal';
 import { expect, test } from 'vitest';
 import { openTestIdentity, outcomeOf } from '../testing/identity.ts';
@@ -93,16 +93,13 @@ test('a sign-in without a code opens no session where the second factor is turne
   const { account } = await signUpSomeone(identity);
   const accountId = account.id;
   const { secret } = await twoFactor.setUpTwoFactor({ accountId });
-  const client = await identity.db.connect();
-  await client.query('begin');
-  await client.query('select from two_factor where account_id = $1 for update', [accountId]);
+  const release = await holdLocks(identity.db, 'select from two_factor where account_id = $1 for update', [accountId]);
   // It locks the account and waits for the second factor; the sign-in waits for the account.
   const enabled = twoFactor.enableTwoFactor({ accountId, code: now(secret) });
   await waitersForLocks(identity.db, 1);
   const outcome = outcomeOf(accounts.signIn({ email: account.email, password: PASSWORD }));
   await waitersForLocks(identity.db, 2);
-  await client.query('commit');
-  client.release();
+  await release();
   await enabled;
   expect(await outcome).toBe('two_factor_required');
   expect((await identity.db.query('select from session where account_id = $1', [accountId])).rowCount).toBe(0);
