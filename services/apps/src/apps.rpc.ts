@@ -84,7 +84,7 @@ export function appsRpc(ctx: AppsContext): RpcImpl<typeof ApplicationService> {
         keyFingerprint,
       };
     },
-    rotateRuntimeKey: bind((acting, request) => runtimeKey.rotateRuntimeKey(acting, request, toKeyType(request.type), request)),
+    rotateRuntimeKey: bind((acting, request) => runtimeKey.rotateRuntimeKey(acting, request, toKeyType(request.type))),
     endKeyOverlap: bind((acting, request) => runtimeKey.endKeyOverlap(acting, request, toKeyType(request.type))),
     async listApplicationEvents(request) {
       const { epoch, events } = await event.listEvents(ctx, request);

@@ -2,6 +2,7 @@ import type { Acting } from '@latchkey/audit/actor';
 import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/key-overlap';
 import { isMissingTable } from '@latchkey/kit/database/database';
 import { waitSeconds } from '@latchkey/kit/errors/errors';
+import type { RotateRuntimeKeyRequest } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { type KeyHolderRow, selectFirstSealedKey } from '../application/application.store.ts';
 import type { ApplicationRef } from '../application/application-ref.ts';
 import { changeApplication } from '../application/change-application.ts';
@@ -41,13 +42,6 @@ export async function findKeyHolder(ctx: AppsContext, type: RuntimeKeyType, hash
   return ctx.reads.selectById(previous.application_id);
 }
 
-export interface Overlap {
-  /** Seconds for which the old key is accepted too. */
-  readonly overlapSeconds: number;
-  /** True if the overlap of an earlier rotation may end now. */
-  readonly endPrevious: boolean;
-}
-
 /**
  * Replaces one runtime key. The locked row has the times of the last hour's rotations, so that
  * concurrent rotations cannot exceed the limit. Only successful ones count, both types together.
@@ -56,14 +50,10 @@ export interface Overlap {
  * @throws `key_overlap_invalid`, `application_not_found`, `overlap_active`,
  *   `rotation_limit_reached`
  */
-export async function rotateRuntimeKey(
-  ctx: Acting<AppsContext>,
-  ref: ApplicationRef,
-  type: RuntimeKeyType,
-  { overlapSeconds, endPrevious }: Overlap,
-) {
+export async function rotateRuntimeKey(ctx: Acting<AppsContext>, request: RotateRuntimeKeyRequest, type: RuntimeKeyType) {
+  const { overlapSeconds, endPrevious } = request;
   if (!(overlapSeconds >= 0 && overlapSeconds <= KEY_OVERLAP_SECONDS_MAX)) throw errors.key_overlap_invalid();
-  return changeApplication(ctx, ref, async ({ tx, row, update, record }) => {
+  return changeApplication(ctx, request, async ({ tx, row, update, record }) => {
     // Under the lock: a rotation that waited for another must be dated after it.
     const now = ctx.clock();
     const isOverlapping = await hasOverlap(tx, row.id, type, now);
