@@ -3,7 +3,6 @@ import type { Kysely, QueryExecutorProvider } from 'kysely';
 
 type Publish = (accountId: string, change: AccountChange) => void;
 
-/** Publishing functions by database. */
 const publishers = new WeakMap<object, Publish>();
 
 /** Changes that a transaction has recorded, by account and change. */

@@ -52,7 +52,6 @@ export async function selectSurplus(pool: pg.Pool, minute: number, entriesPerDay
   return rows;
 }
 
-/** Most credentials that a counting entry names. */
 const CREDENTIALS_MAX = 20;
 
 /**

@@ -12,7 +12,6 @@ interface CommitProof {
   readonly xid: string;
 }
 
-/** Proofs by transaction. */
 const proofs = new WeakMap<QueryExecutorProvider, CommitProof>();
 
 export function addCommitProof(tx: QueryExecutorProvider, proof: CommitProof): void {

@@ -10,7 +10,6 @@ const RETRY_MS = 250;
 /** PostgreSQL notices within 11 s that the machine of a process is lost. */
 const SESSION = { tcp_keepalives_idle: 5, tcp_keepalives_interval: 2, tcp_keepalives_count: 3, idle_session_timeout: 0 };
 
-/** An advisory lock that exists while this process runs. */
 export interface ProcessLock {
   /** Key of the advisory lock, a bigint in decimal; null while this process does not hold it. */
   readonly id: string | null;

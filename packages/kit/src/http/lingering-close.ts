@@ -5,7 +5,6 @@ import { hasBody } from './request.ts';
 /** Time for a peer to read its last response: in all, and while it sends nothing. */
 const DEFAULT_LIMITS = { totalMs: 30_000, silenceMs: 5_000 };
 
-/** The events with which Node's HTTP server reads requests. */
 const INPUT_EVENTS = ['data', 'end', 'resume', 'pause'] as const;
 
 const lingering = new WeakSet<object>();

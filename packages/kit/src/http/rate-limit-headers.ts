@@ -5,7 +5,6 @@ export function rateLimitPolicy(policy: string, limit: number | string, windowSe
   return `"${policy}";q=${limit};w=${windowSeconds}`;
 }
 
-/** Value of the `RateLimit` header. */
 export function rateLimitState(policy: string, remaining: number | string, resetSeconds: number | string): string {
   return `"${policy}";r=${remaining};t=${resetSeconds}`;
 }

@@ -4,7 +4,6 @@ import { lineFacts } from './request-context.ts';
 
 export type { Logger } from 'pino';
 
-/** Properties whose values never reach a log line. */
 const SECRET_PROPERTIES = new Set([
   'authorization',
   'cookie',

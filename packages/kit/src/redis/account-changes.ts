@@ -8,7 +8,6 @@ export interface AccountChange {
   readonly applicationId?: string | undefined;
 }
 
-/** Kind of a change of the number of live clients. */
 export const LIVE_CLIENTS = 'live_clients';
 
 /** The change that stands for any: messages may have been lost. */

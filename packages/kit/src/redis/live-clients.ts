@@ -1,6 +1,5 @@
 import type { Redis } from './redis.ts';
 
-/** Length of a sample. */
 const SAMPLE_MS = 5_000;
 /** Time in which every node has added its clients to a sample that began. */
 const COMPLETE_MS = 2_500;

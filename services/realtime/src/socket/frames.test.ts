@@ -2,7 +2,7 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis/redis';
 import { beforeEach, expect, it } from 'vitest';
 import { type FakeApplication, FakeApps } from '../testing/fake-apps.ts';
-import { clientFrame, closeFrame, OPCODE, RawSocket, upgradeRequest } from '../testing/raw-socket.ts';
+import { clientFrame, closeFrame, OPCODE, openRawSocket, type RawSocket, upgradeRequest } from '../testing/raw-socket.ts';
 import { createPublisher, startNode, type TestNode } from '../testing/test-node.ts';
 
 let apps: FakeApps;
@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 
 async function open(): Promise<RawSocket> {
-  const socket = await RawSocket.open(node.port, upgradeRequest(application.socketKey));
+  const socket = await openRawSocket(node.port, upgradeRequest(application.socketKey));
   await socket.ready();
   return socket;
 }

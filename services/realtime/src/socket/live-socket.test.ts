@@ -9,7 +9,7 @@ import type { LogRequest } from '../event/event-log.ts';
 import type { Frame } from '../frame/frame.ts';
 import { Hub } from '../hub/hub.ts';
 import { createWebSocketServer } from '../server.ts';
-import { clientFrame, closeFrame, OPCODE, RawSocket, upgradeRequest } from '../testing/raw-socket.ts';
+import { clientFrame, closeFrame, OPCODE, openRawSocket, type RawSocket, upgradeRequest } from '../testing/raw-socket.ts';
 import { range } from '../testing/test-node.ts';
 import { LiveSocket } from './live-socket.ts';
 
@@ -61,7 +61,7 @@ async function startHub(logged = 0) {
   const open = async (position = logged) => {
     const { port } = server.address() as AddressInfo;
     const before = opened.length;
-    const client = await RawSocket.open(port, upgradeRequest('k', { 'Last-Event-ID': String(position) }));
+    const client = await openRawSocket(port, upgradeRequest('k', { 'Last-Event-ID': String(position) }));
     const side = await eventually(() => opened[before] ?? expect.fail('not opened yet'));
     return { client, ...side };
   };

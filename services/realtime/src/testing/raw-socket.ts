@@ -1,5 +1,5 @@
 import { eventually } from '@latchkey/testkit/eventually';
-import { openRawClient, type RawClient } from '@latchkey/testkit/network/raw-client';
+import { openRawClient } from '@latchkey/testkit/network/raw-client';
 import * as ws from 'ws';
 
 /** The library exports it without a type. */
@@ -48,51 +48,39 @@ export function closeFrame(code: number): Buffer {
   return clientFrame(OPCODE.close, Buffer.from([code >> 8, code & 0xff]));
 }
 
-/** A client of the endpoint without a library, until the test ends. */
-export class RawSocket {
-  readonly client: RawClient;
+export type RawSocket = Awaited<ReturnType<typeof openRawSocket>>;
 
-  constructor(client: RawClient) {
-    this.client = client;
-  }
-
-  /** Opens a connection and sends bytes. */
-  static async open(port: number, ...bytes: Array<string | Buffer>): Promise<RawSocket> {
-    const client = await openRawClient(port);
-    client.socket.once('end', () => client.socket.end());
-    client.socket.write(Buffer.concat(bytes.map((part) => Buffer.from(part))));
-    return new RawSocket(client);
-  }
-
-  send(...frames: Buffer[]): void {
-    this.client.socket.write(Buffer.concat(frames));
-  }
-
-  /** The response to the request, with its whole body. */
-  response(): Promise<RawResponse> {
-    return eventually(() => readResponse(this.client.received()) ?? false) as Promise<RawResponse>;
-  }
-
+/** A client of the endpoint without a library, until the test ends, which begins with these bytes. */
+export async function openRawSocket(port: number, ...bytes: Array<string | Buffer>) {
+  const client = await openRawClient(port);
+  const send = (...frames: Array<string | Buffer>) =>
+    void client.socket.write(Buffer.concat(frames.map((part) => Buffer.from(part))));
+  client.socket.once('end', () => client.socket.end());
+  send(...bytes);
   /** The frames that have come whole. */
-  frames(): Array<{ opcode: number; payload: Buffer }> {
-    const received = this.client.received();
+  const frames = () => {
+    const received = client.received();
     return [...readFrames(Buffer.from(received.slice(received.indexOf('\r\n\r\n') + 4), 'latin1'))];
-  }
-
-  payloads(opcode: number): string[] {
-    return this.frames().flatMap((frame) => (frame.opcode === opcode ? String(frame.payload) : []));
-  }
-
-  /** The first frame. */
-  async ready(): Promise<Record<string, unknown>> {
-    return JSON.parse(String(await eventually(() => this.payloads(OPCODE.text)[0] ?? false)));
-  }
-
-  /** The code that the node closed with, once it has. */
-  async closeCode(): Promise<number> {
-    const frame = await eventually(() => this.frames().find(({ opcode }) => opcode === OPCODE.close) ?? false);
-    return frame && frame.payload.byteLength > 0 ? frame.payload.readUInt16BE() : 1005;
-  }
+  };
+  const payloads = (opcode: number): string[] =>
+    frames().flatMap((frame) => (frame.opcode === opcode ? String(frame.payload) : []));
+  return {
+    client,
+    send,
+    frames,
+    payloads,
+    /** The response to the request, with its whole body. */
+    response: () => eventually(() => readResponse(client.received()) ?? false) as Promise<RawResponse>,
+    /** The first frame. */
+    async ready(): Promise<Record<string, unknown>> {
+      return JSON.parse(String(await eventually(() => payloads(OPCODE.text)[0] ?? false)));
+    },
+    /** The code that the node closed with, once it has. */
+    async closeCode(): Promise<number> {
+      const frame = await eventually(() => frames().find(({ opcode }) => opcode === OPCODE.close) ?? false);
+      return frame && frame.payload.byteLength > 0 ? frame.payload.readUInt16BE() : 1005;
+    },
+  };
 }
 
 function readResponse(text: string): RawResponse | undefined {

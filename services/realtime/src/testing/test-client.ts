@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { eventually } from '@latchkey/testkit/eventually';
+import { onTestFinished } from 'vitest';
 import { WebSocket } from 'ws';
 
 /** A frame as a client reads it. */
@@ -17,39 +18,35 @@ export interface ConnectOptions {
   readonly headers?: Record<string, string>;
 }
 
-/** A client of the endpoint that stores all that it receives. */
-export class TestClient {
-  readonly ws: WebSocket;
-  readonly frames: ReceivedFrame[] = [];
-  readonly closed: Promise<{ code: number; reason: string }>;
+export type TestClient = ReturnType<typeof openTestClient>;
+
+/** A client of the endpoint that stores all that it receives, until the test ends. */
+export function openTestClient(port: number, key: string, { lastEventId, query = '', headers = {} }: ConnectOptions = {}) {
+  const resume = lastEventId === undefined ? {} : { 'last-event-id': lastEventId };
+  const ws = new WebSocket(`ws://127.0.0.1:${port}/api/v1/realtime${query}`, {
+    headers: { authorization: `Bearer ${key}`, ...resume, ...headers },
+  });
+  onTestFinished(() => ws.terminate());
+  const frames: ReceivedFrame[] = [];
+  ws.on('error', () => undefined);
+  ws.on('message', (data) => frames.push(JSON.parse(String(data))));
+  const closed = once(ws, 'close').then(([code, reason]) => ({ code: code as number, reason: String(reason) }));
   /** The response where the upgrade was rejected. */
-  readonly rejected: Promise<{ status: number; body: Record<string, unknown> }>;
-
-  constructor(port: number, key: string, { lastEventId, query = '', headers = {} }: ConnectOptions = {}) {
-    const resume = lastEventId === undefined ? {} : { 'last-event-id': lastEventId };
-    this.ws = new WebSocket(`ws://127.0.0.1:${port}/api/v1/realtime${query}`, {
-      headers: { authorization: `Bearer ${key}`, ...resume, ...headers },
-    });
-    this.ws.on('error', () => undefined);
-    this.ws.on('message', (data) => this.frames.push(JSON.parse(String(data))));
-    this.closed = once(this.ws, 'close').then(([code, reason]) => ({ code, reason: String(reason) }));
-    this.rejected = once(this.ws, 'unexpected-response').then(async ([, res]) => {
-      return { status: res.statusCode, body: JSON.parse((await res.toArray()).join('')) };
-    });
-    for (const end of [this.closed, this.rejected]) end.catch(() => undefined);
-  }
-
-  get isOpen(): boolean {
-    return this.ws.readyState === this.ws.OPEN;
-  }
-
-  /** The first frame, once it is there. */
-  async ready(): Promise<ReceivedFrame> {
-    return eventually(() => this.frames[0] ?? false) as Promise<ReceivedFrame>;
-  }
-
-  /** The sequences received, in the order of their arrival. */
-  sequences(): number[] {
-    return this.frames.flatMap(({ sequence }) => (sequence === undefined ? [] : Number(sequence)));
-  }
+  const rejected = once(ws, 'unexpected-response').then(async ([, res]) => {
+    return { status: res.statusCode as number, body: JSON.parse((await res.toArray()).join('')) };
+  });
+  for (const end of [closed, rejected]) end.catch(() => undefined);
+  return {
+    ws,
+    frames,
+    closed,
+    rejected,
+    get isOpen(): boolean {
+      return ws.readyState === ws.OPEN;
+    },
+    /** The first frame, once it is there. */
+    ready: () => eventually(() => frames[0] ?? false) as Promise<ReceivedFrame>,
+    /** The sequences received, in the order of their arrival. */
+    sequences: () => frames.flatMap(({ sequence }) => (sequence === undefined ? [] : Number(sequence))),
+  };
 }

@@ -8,7 +8,7 @@ import { readRealtimeConfig } from '../config.ts';
 import { encodeEvent, type LiveEvent } from '../frame/frame.ts';
 import { createRealtimeService, type RealtimeOverrides, type RealtimeService } from '../service.ts';
 import type { FakeApplication, FakeApps } from './fake-apps.ts';
-import { type ConnectOptions, TestClient } from './test-client.ts';
+import { type ConnectOptions, openTestClient, type TestClient } from './test-client.ts';
 
 /** A node of the service until the test ends. */
 export interface TestNode {
@@ -35,11 +35,7 @@ export async function startNode(apps: FakeApps, redisUrl: string, { env, ...over
   await service.start();
   onTestFinished(() => service.stop());
   const { port } = service;
-  const connect = (key: string, options?: ConnectOptions) => {
-    const client = new TestClient(port, key, options);
-    onTestFinished(() => client.ws.terminate());
-    return client;
-  };
+  const connect = openTestClient.bind(undefined, port);
   const open = async ({ socketKey }: FakeApplication) => {
     const client = connect(socketKey);
     await client.ready();

@@ -3,7 +3,7 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { testRedis } from '@latchkey/testkit/redis/redis';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type FakeApplication, FakeApps } from '../testing/fake-apps.ts';
-import { closeFrame, type Headers, RawSocket, upgradeRequest } from '../testing/raw-socket.ts';
+import { closeFrame, type Headers, openRawSocket, type RawSocket, upgradeRequest } from '../testing/raw-socket.ts';
 import { startNode, type TestNode } from '../testing/test-node.ts';
 
 const UNKNOWN = `lk_sock_${'x'.repeat(32)}`;
@@ -18,7 +18,7 @@ beforeEach(async () => {
 });
 
 const open = (node: TestNode, key = application.socketKey, headers: Headers = {}) =>
-  RawSocket.open(node.port, upgradeRequest(key, headers));
+  openRawSocket(node.port, upgradeRequest(key, headers));
 const statusOf = async (...args: Parameters<typeof open>) => (await (await open(...args)).response()).status;
 
 describe('the connection quota', () => {

@@ -24,7 +24,6 @@ interface Batch {
   /** Calls that have not been canceled. */
   readonly calls: Set<CallPart>;
   readonly responses: Promise<ReadonlyMap<CallPart, BatchPart<ResponseFacts> | undefined>>;
-  /** The request, once it is sent. */
   request?: UnaryCall;
 }
 

@@ -13,7 +13,6 @@ import { type Request, type Response, rejectUnknownMethod, sendRejection } from 
 /** Largest message of a call without a credential, in bytes: it contains the name of a service. */
 export const OPEN_MESSAGE_BYTES_MAX = 4 * 1024;
 
-/** Concurrent calls without a credential. */
 const OPEN_CALLS_MAX = 100;
 const OPEN_CALLS_PER_NETWORK = 20;
 
