@@ -30,7 +30,7 @@ export function createUsageCounts(appsTransport: Transport, logger: Logger) {
 }
 
 /** True if a published release needs a file. Others lose it if it is deleted, else they keep it. */
-export type DetachFile = (
+type DetachFile = (
   file: { readonly applicationId: string; readonly fileId: string; readonly requestId: string },
   because: 'deleted' | 'renamed' | 'replaced',
 ) => Promise<boolean>;

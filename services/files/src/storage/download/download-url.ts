@@ -1,7 +1,5 @@
 import { constantTimeEqual, deriveKey, hmac } from '@latchkey/kit/crypto/secrets';
 
-export type DownloadUrls = ReturnType<typeof createDownloadUrls>;
-
 export const DOWNLOADS_PATH = '/downloads/';
 
 const ID_BYTES = 16;

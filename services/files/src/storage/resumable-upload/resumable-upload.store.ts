@@ -82,19 +82,10 @@ export async function selectUnfinished(db: Db, accountId: string): Promise<Resum
  */
 export async function claimUpload(
   db: Db,
-  {
-    accountId,
-    id,
-    byteOffset,
-    claimId,
-    callId,
-    processLock,
-  }: Record<'accountId' | 'id' | 'claimId', string> & {
-    readonly byteOffset: number;
-    readonly callId: Buffer | null;
-    readonly processLock: string | null;
-  },
+  claim: Record<'accountId' | 'id' | 'claimId', string> &
+    Pick<ClaimedUpload, 'byteOffset' | 'callId'> & { readonly processLock: string | null },
 ): Promise<ClaimedUpload | undefined> {
+  const { accountId, id, byteOffset, claimId, callId, processLock } = claim;
   const { rows } = await sql<ClaimedUpload>`
     with old as (
       select id as old_id, application_id as owner_id, claim_id as old_claim, store_state->>'tail' as tail from resumable_upload
