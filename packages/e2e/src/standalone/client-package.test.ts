@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -15,7 +15,6 @@ import { openBrowser } from '../client/browser.ts';
 import { createApplication, createKey, type Owner, signUp, unique } from '../client/caller.ts';
 import { IN_CHROMIUM } from '../client/chromium.ts';
 import { readSocketKey, setSetting } from '../client/live.ts';
-import { installPackedClient } from '../client/packed-client.ts';
 import { type PageServer, startPageServer } from '../fakes/page-server.ts';
 
 const run = promisify(execFile);
@@ -32,6 +31,28 @@ beforeAll(async () => {
   [owner, project] = await Promise.all([signUp(), installPackedClient(folder)]);
 });
 afterAll(() => rm(folder, { recursive: true }));
+
+/**
+ * Packs the client as it would be published, and installs it into an empty project.
+ *
+ * @param folder which is empty
+ * @returns the folder of the project
+ */
+async function installPackedClient(folder: string): Promise<string> {
+  const [checkout, project] = [join(folder, 'checkout'), join(folder, 'project')];
+  const source = join(checkout, 'packages', 'client');
+  await Promise.all([mkdir(source, { recursive: true }), mkdir(project)]);
+  // A copy, as npm pack exchanges package.json for a moment.
+  const isPart = (path: string) => !/\/(node_modules|dist)$/.test(path);
+  await cp(join(ROOT, 'packages/client'), source, { recursive: true, filter: isPart });
+  await cp(join(ROOT, 'tsconfig.json'), join(checkout, 'tsconfig.json'));
+  await symlink(join(ROOT, 'node_modules'), join(checkout, 'node_modules'));
+  await run('npm', ['pack', '--pack-destination', folder], { cwd: source });
+  await writeFile(join(project, 'package.json'), '{ "type": "module" }');
+  const tarball = join(folder, 'latchkey-client-0.1.0.tgz');
+  await run('npm', ['install', '--offline', '--no-audit', '--no-fund', tarball], { cwd: project });
+  return project;
+}
 
 describe('the packed client, in an empty project,', () => {
   it('runs the first script of its documentation', async () => {

@@ -1,4 +1,4 @@
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
 export interface BalancerTarget {
@@ -24,80 +24,40 @@ interface Backend {
 }
 
 /** Spreads TCP connections over ready processes in turn, as a Kubernetes Service does. */
-export class Balancer {
-  readonly #server: Server;
-  readonly #backends = new Map<BalancerTarget, Backend>();
-  readonly #sockets = new Set<Socket>();
-  readonly #options: Required<BalancerOptions>;
-  #turn = 0;
+export type Balancer = Awaited<ReturnType<typeof openBalancer>>;
 
-  private constructor(options: BalancerOptions = {}) {
-    this.#options = { whenNoneIsReady: 'refuse', probeFailuresMax: 15, ...options };
-    this.#server = createServer({ allowHalfOpen: true }, (client) => {
-      this.#track(client);
-      this.#connect(client, this.#inTurn());
-    });
-  }
+/** Listens on a free port of 127.0.0.1. */
+export async function openBalancer({ whenNoneIsReady = 'refuse', probeFailuresMax = 15 }: BalancerOptions = {}) {
+  const backends = new Map<BalancerTarget, Backend>();
+  const sockets = new Set<Socket>();
+  let turn = 0;
 
-  /** Listens on a free port of 127.0.0.1. */
-  static async open(options?: BalancerOptions): Promise<Balancer> {
-    const balancer = new Balancer(options);
-    await new Promise<void>((resolve, reject) => {
-      balancer.#server.once('error', reject).listen(0, '127.0.0.1', resolve);
-    });
-    return balancer;
-  }
+  const isServing = ({ failures }: Backend) => failures < probeFailuresMax;
 
-  get port(): number {
-    return (this.#server.address() as AddressInfo).port;
-  }
-
-  /** Connections that a process has been given so far. */
-  accepted(target: BalancerTarget): number {
-    return this.#backends.get(target)?.accepted ?? 0;
-  }
-
-  serves(target: BalancerTarget): boolean {
-    const backend = this.#backends.get(target);
-    return backend !== undefined && backend.failures < this.#options.probeFailuresMax;
-  }
-
-  add(target: BalancerTarget): void {
-    if (this.#backends.has(target)) return;
-    const backend = { target, watching: new AbortController(), failures: this.#options.probeFailuresMax, accepted: 0 };
-    this.#backends.set(target, backend);
-    void watch(backend);
-  }
-
-  /** Gives a process no more connections; open ones stay. */
-  remove(target: BalancerTarget): void {
-    this.#backends.get(target)?.watching.abort();
-    this.#backends.delete(target);
-  }
-
-  async close(): Promise<void> {
-    for (const target of [...this.#backends.keys()]) this.remove(target);
-    for (const socket of this.#sockets) socket.destroy();
-    await new Promise((resolve) => this.#server.close(resolve));
-  }
-
-  #inTurn(): Backend[] {
-    const all = [...this.#backends.values()];
-    const serving = all.filter(({ target }) => this.serves(target));
-    const ready = serving.length === 0 && this.#options.whenNoneIsReady === 'any' ? all : serving;
-    this.#turn += 1;
-    const first = this.#turn % Math.max(1, ready.length);
+  function inTurn(): Backend[] {
+    const all = [...backends.values()];
+    const serving = all.filter(isServing);
+    const ready = serving.length === 0 && whenNoneIsReady === 'any' ? all : serving;
+    turn += 1;
+    const first = turn % Math.max(1, ready.length);
     return [...ready.slice(first), ...ready.slice(0, first)];
   }
 
-  #connect(client: Socket, [backend, ...others]: Backend[]): void {
+  function track(socket: Socket): void {
+    sockets.add(socket);
+    socket.setNoDelay(true);
+    socket.on('error', () => undefined);
+    socket.on('close', () => sockets.delete(socket));
+  }
+
+  function connectTo(client: Socket, [backend, ...others]: Backend[]): void {
     if (!backend) {
       client.resetAndDestroy();
       return;
     }
     const upstream = connect({ port: backend.target.port, host: '127.0.0.1', allowHalfOpen: true });
-    this.#track(upstream);
-    const onRefused = () => this.#connect(client, others);
+    track(upstream);
+    const onRefused = () => connectTo(client, others);
     upstream.once('error', onRefused);
     upstream.once('connect', () => {
       upstream.off('error', onRefused);
@@ -109,12 +69,40 @@ export class Balancer {
     });
   }
 
-  #track(socket: Socket): void {
-    this.#sockets.add(socket);
-    socket.setNoDelay(true);
-    socket.on('error', () => undefined);
-    socket.on('close', () => this.#sockets.delete(socket));
+  const server = createServer({ allowHalfOpen: true }, (client) => {
+    track(client);
+    connectTo(client, inTurn());
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject).listen(0, '127.0.0.1', resolve);
+  });
+
+  /** Gives a process no more connections; open ones stay. */
+  function remove(target: BalancerTarget): void {
+    backends.get(target)?.watching.abort();
+    backends.delete(target);
   }
+  return {
+    port: (server.address() as AddressInfo).port,
+    /** Connections that a process has been given so far. */
+    accepted: (target: BalancerTarget) => backends.get(target)?.accepted ?? 0,
+    serves(target: BalancerTarget) {
+      const backend = backends.get(target);
+      return backend !== undefined && isServing(backend);
+    },
+    add(target: BalancerTarget) {
+      if (backends.has(target)) return;
+      const backend = { target, watching: new AbortController(), failures: probeFailuresMax, accepted: 0 };
+      backends.set(target, backend);
+      void watch(backend);
+    },
+    remove,
+    async close() {
+      for (const target of [...backends.keys()]) remove(target);
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
 }
 
 async function watch(backend: Backend): Promise<void> {

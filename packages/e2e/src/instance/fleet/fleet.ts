@@ -8,7 +8,7 @@ import { programEnv } from '@latchkey/testkit/process/program-env';
 import { testRedis } from '@latchkey/testkit/redis/redis';
 import { Api } from '../../client/api.ts';
 import { GENEROUS_LIMITS, SERVICE_CREDENTIAL } from '../instance.ts';
-import { Balancer } from './balancer.ts';
+import { type Balancer, openBalancer } from './balancer.ts';
 import { createFleetProcess, type FleetProcess, type FleetService } from './fleet-process.ts';
 
 export type { FleetProcess, FleetService } from './fleet-process.ts';
@@ -113,7 +113,7 @@ async function openBalancers({ probeFailuresMax }: FleetOptions): Promise<Surrou
   const opened = SERVICES.map(async (service) => {
     // Without PostgreSQL no gateway is ready, and clients get an error response all the same.
     const whenNoneIsReady = service === 'gateway' ? 'any' : 'refuse';
-    return [service, await Balancer.open({ whenNoneIsReady, ...(probeFailuresMax && { probeFailuresMax }) })] as const;
+    return [service, await openBalancer({ whenNoneIsReady, ...(probeFailuresMax && { probeFailuresMax }) })] as const;
   });
   return Object.fromEntries(await Promise.all(opened)) as Surroundings['balancers'];
 }
