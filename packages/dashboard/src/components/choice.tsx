@@ -25,7 +25,7 @@ export function Choice({ type = 'checkbox', label, hint, ...input }: ChoiceProps
         {label}
       </span>
       {hint !== undefined && (
-        <span id={`${id}-hint`} className={styles.hint}>
+        <span id={`${id}-hint`} className={`${styles.hint} muted small`}>
           {hint}
         </span>
       )}

@@ -5,7 +5,7 @@ import styles from './copy-figure.module.css';
 export function CopyFigure({ name, text }: { readonly name: string; readonly text: string }) {
   return (
     <figure className={styles.figure}>
-      <figcaption className="strong">
+      <figcaption className="between strong">
         {name} <CopyButton value={text} label={`Copy ${name}`} />
       </figcaption>
       <pre>{text}</pre>

@@ -1,20 +1,17 @@
-import { useEffect, useEffectEvent, useState } from 'react';
+import { useEffect, useEffectEvent, useReducer } from 'react';
 
 const secondsUntil = (at: number | undefined) => (at === undefined ? 0 : Math.max(0, Math.ceil((at - Date.now()) / 1_000)));
 
 /** Whole seconds until a time in milliseconds since 1970; 0 once it has passed. */
 export function useSecondsUntil(at: number | undefined): number {
-  const [seconds, setSeconds] = useState(() => secondsUntil(at));
+  const [, render] = useReducer((count: number) => count + 1, 0);
+  const seconds = secondsUntil(at);
+  const isRunning = seconds > 0;
   useEffect(() => {
-    setSeconds(secondsUntil(at));
-    if (secondsUntil(at) === 0) return;
-    const timer = setInterval(() => {
-      const left = secondsUntil(at);
-      setSeconds(left);
-      if (left === 0) clearInterval(timer);
-    }, 1_000);
+    if (!isRunning) return;
+    const timer = setInterval(render, 1_000);
     return () => clearInterval(timer);
-  }, [at]);
+  }, [isRunning]);
   return seconds;
 }
 

@@ -24,7 +24,7 @@ export function DialogPopup({ open, onClose, title, description, wide, stays = f
         <BaseDialog.Popup className={classes(styles.popup, 'raised', wide && styles.wide)}>
           <BaseDialog.Title className={styles.title}>{title}</BaseDialog.Title>
           {description && (
-            <BaseDialog.Description className={styles.description} render={<div />}>
+            <BaseDialog.Description className={`${styles.description} muted`} render={<div />}>
               {description}
             </BaseDialog.Description>
           )}

@@ -88,7 +88,7 @@ export function Form({ submission, action, button, others, onCancel, cancel = 'C
     >
       <FieldErrors value={errors}>{children}</FieldErrors>
       {Boolean(error) && !isShown && <ErrorNotice error={error} />}
-      <div className={styles.actions}>
+      <div className={classes(styles.actions, 'cluster end')}>
         {others}
         {onCancel && <Button onClick={onCancel}>{cancel}</Button>}
         <Button type="submit" variant="primary" pending={isPending} {...button}>
@@ -161,7 +161,7 @@ export function Field({
       </div>
       {children(attributes)}
       {note !== undefined && (
-        <p id={`${id}-note`} className={message === undefined ? styles.hint : styles.error}>
+        <p id={`${id}-note`} className={message === undefined ? 'muted small' : styles.error}>
           {note}
         </p>
       )}

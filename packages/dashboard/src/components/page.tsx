@@ -21,7 +21,7 @@ export function PageHeader({ title, part, description, action }: PageHeaderProps
         <h1 className={styles.title} tabIndex={-1} dir="auto">
           {title}
         </h1>
-        {description && <div className={styles.description}>{description}</div>}
+        {description && <div className={classes(styles.description, 'muted')}>{description}</div>}
       </div>
       {action && <div className="cluster">{action}</div>}
     </header>
@@ -42,7 +42,7 @@ export function Section({ title, description, dangerous, children }: SectionProp
     <section className={classes(styles.section, dangerous && styles.dangerous)} aria-labelledby={id}>
       <div>
         <h2 id={id}>{title}</h2>
-        {description && <div className={styles.description}>{description}</div>}
+        {description && <div className={classes(styles.description, 'muted')}>{description}</div>}
       </div>
       {children}
     </section>
@@ -50,7 +50,9 @@ export function Section({ title, description, dangerous, children }: SectionProp
 }
 
 /** Search and filters above a table. */
-export const Toolbar = ({ children }: { readonly children: ReactNode }) => <div className={styles.toolbar}>{children}</div>;
+export const Toolbar = ({ children }: { readonly children: ReactNode }) => (
+  <div className={classes(styles.toolbar, 'cluster')}>{children}</div>
+);
 
 interface BadgeProps {
   readonly kind?: 'neutral' | 'success' | 'warning' | 'danger';

@@ -11,11 +11,11 @@ interface PaginationProps {
 export function Pagination({ page, totalPages, onPage }: PaginationProps) {
   if (totalPages <= 1 && page <= 1) return null;
   return (
-    <nav className={styles.pages} aria-label="Pages">
+    <nav className={`${styles.pages} between muted`} aria-label="Pages">
       <span aria-live="polite">
         Page {page} of {totalPages}
       </span>
-      <span>
+      <span className="cluster">
         <Button small icon="chevronLeft" disabled={page <= 1} onClick={() => onPage(page - 1)}>
           Previous
         </Button>

@@ -19,7 +19,7 @@ export function SecretField({ name, value, prefixLength = 0, children }: SecretF
   const [shown, setShown] = useState<string>();
   const isShown = shown === value;
   return (
-    <div className={styles.secret}>
+    <div className="cluster">
       <code className={styles.value}>{isShown ? value : `${value.slice(0, prefixLength)}••••••••••••`}</code>
       <Button
         small

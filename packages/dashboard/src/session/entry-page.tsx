@@ -21,7 +21,7 @@ export function EntryPage({ title, children, footer }: EntryPageProps) {
         <h1>{title}</h1>
         {children}
       </div>
-      {footer && <p className={styles.footer}>{footer}</p>}
+      {footer && <p className={`${styles.footer} muted`}>{footer}</p>}
     </main>
   );
 }

@@ -20,8 +20,8 @@ export function AccountMenu({ onShortcuts }: { readonly onShortcuts: () => void 
       <Avatar className={styles.avatar} alt="" />
       <span className={styles.who}>
         <span className="visually-hidden">Account of </span>
-        <span className={styles.name}>{account.username}</span>
-        <span className={styles.email}>{account.email}</span>
+        <span className={`${styles.name} strong`}>{account.username}</span>
+        <span className={`${styles.email} muted small`}>{account.email}</span>
       </span>
       <Icon name="chevronDown" />
     </button>

@@ -50,13 +50,13 @@ export function Palette({ onClose, onShortcuts }: PaletteProps) {
               aria-label="Find"
             />
             <div className={styles.list}>
-              <Autocomplete.Empty className={styles.empty}>Nothing has this name.</Autocomplete.Empty>
+              <Autocomplete.Empty className={`${styles.empty} muted`}>Nothing has this name.</Autocomplete.Empty>
               <Autocomplete.List aria-label="Results">
                 {(command: Command) => (
                   <Autocomplete.Item key={command.id} value={command} className={styles.item} onClick={() => run(command)}>
                     <Icon name={command.icon} />
                     <span dir="auto">{command.label}</span>
-                    <span className={styles.kind}>{command.kind}</span>
+                    <span className={`${styles.kind} muted small`}>{command.kind}</span>
                   </Autocomplete.Item>
                 )}
               </Autocomplete.List>

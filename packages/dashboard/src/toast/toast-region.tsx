@@ -28,7 +28,7 @@ function Toasts() {
       <Icon name={item.type === 'failure' ? 'warning' : 'check'} />
       <Toast.Content className={styles.content}>
         <Toast.Title className={styles.title} render={<p />} />
-        <Toast.Description className={styles.description} />
+        <Toast.Description className="muted" />
       </Toast.Content>
       <Toast.Action render={<Button small />} />
       <Toast.Close render={<IconButton small label="Dismiss" icon="close" />} />

@@ -53,7 +53,7 @@ function Issuers({ names, returnTo }: { readonly names: readonly string[]; reado
   if (names.length === 0) return null;
   return (
     <div className={styles.issuers}>
-      <p className={styles.or}>or</p>
+      <p className={`${styles.or} muted small`}>or</p>
       {names.map((name) => (
         <a
           key={name}

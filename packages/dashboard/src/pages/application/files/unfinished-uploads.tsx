@@ -20,7 +20,7 @@ export function UnfinishedUploads({ applicationId }: { readonly applicationId: s
   if (unfinished.length === 0) return null;
   return (
     <section className="frame" aria-label="Unfinished uploads">
-      <div className={styles.queueHead}>
+      <div className={`${styles.queueHead} between`}>
         <h2>Unfinished uploads</h2>
       </div>
       <ul>

@@ -22,7 +22,7 @@ export function UploadList({ applicationId }: { readonly applicationId: string }
   const hasEnded = own.some(({ state }) => ['done', 'cancelled', 'rejected'].includes(state.kind));
   return (
     <section className="frame" aria-label="Uploads">
-      <div className={styles.queueHead}>
+      <div className={`${styles.queueHead} between`}>
         <h2>
           <span role="status">{summarize(own)}</span>
         </h2>

@@ -114,7 +114,7 @@ function Files({ applicationId, found: { files, totalPages }, button }: FilesPro
   const setPage = (wanted: number) => navigate({ search: (all) => ({ ...all, page: wanted }) });
   return (
     <div>
-      <div className={styles.toolbar}>
+      <div className={classes(styles.toolbar, 'between')}>
         <SearchField label="Search files" value={search} onSearch={setSearch} />
         {button}
       </div>

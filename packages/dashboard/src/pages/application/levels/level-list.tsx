@@ -54,7 +54,7 @@ export function LevelList({ levels, problems, focused, onChange }: LevelListProp
                 onKeyDown={(event) => onKeyDown(index, event)}
               />
             </span>
-            <span className={styles.position} aria-hidden="true">
+            <span className={classes(styles.position, 'muted')} aria-hidden="true">
               {index + 1}
             </span>
             <TextField
