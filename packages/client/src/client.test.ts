@@ -54,6 +54,31 @@ it('sends the key in a header, to the URL with its path, and follows no redirect
   expect(inspect(latchkey, { depth: 9, showHidden: true })).not.toContain(KEY);
 });
 
+it('has methods that work without their object', async () => {
+  const rows = Response.json({ success: true, message: 'Done.', data: [], totalPages: 1 });
+  const { latchkey, requests } = start([
+    ok(),
+    rows,
+    ok({ url: 'https://cdn.example.com/a' }),
+    new Response('abc'),
+    ok({ entries: [], nextCursor: null }),
+  ]);
+  const { pause } = latchkey.applications;
+  const { iterate, download } = latchkey.files;
+  const { iterate: iterateEntries } = latchkey.auditLog;
+  await pause('1');
+  await iterate('1').next();
+  expect(await (await download('1', '2')).text()).toBe('abc');
+  await iterateEntries().next();
+  expect(requests.map(({ url }) => new URL(url).pathname.split('/').pop())).toEqual([
+    'update-application-settings',
+    'get-files-table',
+    'create-download-url',
+    'a',
+    'audit-log',
+  ]);
+});
+
 it('changes what was read only, also behind a proxy that marks entity tags as weak', async () => {
   const { latchkey, requests } = start([ok({ version: '1.0' }, { etag: 'W/"a"' }), ok()]);
   const { etag } = await latchkey.applications.readSettings('1');

@@ -66,27 +66,16 @@ export const createApplications = (http: Http) => ({
    * @param options `ifMatch` holds for the first of them
    * @throws LatchkeyError such as `changed_meanwhile`
    */
-  async update(applicationId: string, changes: ApplicationChanges, { ifMatch, ...options }: ChangeOptions = {}): Promise<void> {
-    let expected = ifMatch;
-    for (const [field, value] of Object.entries(changes) as Array<[keyof ApplicationSettings, string | boolean | undefined]>) {
-      if (value === undefined) continue;
-      const input = { query: { applicationId }, body: { field, value } as SettingChange };
-      const key = options.idempotencyKey;
-      const own = { ...options, ifMatch: expected, idempotencyKey: key && `${key} ${field}` };
-      await http.call('PATCH /api/v1/panel/update-application-settings', input, own);
-      expected = undefined;
-    }
-  },
+  update: (applicationId: string, changes: ApplicationChanges, options?: ChangeOptions): Promise<void> =>
+    updateSettings(http, applicationId, changes, options),
 
   /** Sets the status to `paused`. */
-  pause(applicationId: string, options?: ChangeOptions): Promise<void> {
-    return this.update(applicationId, { status: 'paused' }, options);
-  },
+  pause: (applicationId: string, options?: ChangeOptions): Promise<void> =>
+    updateSettings(http, applicationId, { status: 'paused' }, options),
 
   /** Sets the status to `online`. */
-  resume(applicationId: string, options?: ChangeOptions): Promise<void> {
-    return this.update(applicationId, { status: 'online' }, options);
-  },
+  resume: (applicationId: string, options?: ChangeOptions): Promise<void> =>
+    updateSettings(http, applicationId, { status: 'online' }, options),
 
   /**
    * The stored live events after a position, oldest first, up to 100; without one, from the oldest.
@@ -116,6 +105,23 @@ export const createApplications = (http: Http) => ({
   delete: (applicationId: string, { code = '', ...options }: CallOptions & { readonly code?: string } = {}): Promise<void> =>
     http.call('DELETE /api/v1/panel/delete-application', { body: { applicationId, code } }, options),
 });
+
+async function updateSettings(
+  http: Http,
+  applicationId: string,
+  changes: ApplicationChanges,
+  { ifMatch, ...options }: ChangeOptions = {},
+): Promise<void> {
+  let expected = ifMatch;
+  for (const [field, value] of Object.entries(changes) as Array<[keyof ApplicationSettings, string | boolean | undefined]>) {
+    if (value === undefined) continue;
+    const input = { query: { applicationId }, body: { field, value } as SettingChange };
+    const key = options.idempotencyKey;
+    const own = { ...options, ifMatch: expected, idempotencyKey: key && `${key} ${field}` };
+    await http.call('PATCH /api/v1/panel/update-application-settings', input, own);
+    expected = undefined;
+  }
+}
 
 /** License levels of applications. */
 export const createLevels = (http: Http) => ({

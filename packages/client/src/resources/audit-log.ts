@@ -11,16 +11,18 @@ export type AuditQuery = QueryOf<'GET /api/v1/panel/audit-log'>;
 /** The audit log of the account. Needs a session. */
 export const createAuditLog = (http: Http) => ({
   /** A page of entries, newest first. Its `nextCursor` selects the next one; null on the last. */
-  list: ({ signal, ...query }: AuditQuery & CallOptions = {}): Promise<AuditPage> =>
-    http.call('GET /api/v1/panel/audit-log', { query }, { signal }),
+  list: (options?: AuditQuery & CallOptions): Promise<AuditPage> => listEntries(http, options),
 
   /** All entries, newest first. Reads the pages as they are needed. */
   async *iterate(options: Omit<AuditQuery, 'limit' | 'cursor'> & CallOptions = {}): AsyncGenerator<AuditEntry, void> {
     let cursor: string | null = null;
     do {
-      const page: AuditPage = await this.list({ ...options, limit: PAGE_SIZE_MAX, ...(cursor !== null && { cursor }) });
+      const page: AuditPage = await listEntries(http, { ...options, limit: PAGE_SIZE_MAX, ...(cursor !== null && { cursor }) });
       yield* page.entries;
       cursor = page.nextCursor;
     } while (cursor !== null);
   },
 });
+
+const listEntries = (http: Http, { signal, ...query }: AuditQuery & CallOptions = {}): Promise<AuditPage> =>
+  http.call('GET /api/v1/panel/audit-log', { query }, { signal });

@@ -12,20 +12,19 @@ export interface ListFilesOptions extends CallOptions {
   readonly search?: string | undefined;
 }
 
+interface DownloadUrlOptions extends CallOptions {
+  readonly lifetimeSeconds?: number | undefined;
+}
+
 /** Private files of applications. */
 export const createFiles = <Source>(http: Http, prepare: Prepare<Source>) => ({
   /** A page of the files of an application, newest first. */
-  async list(applicationId: string, { page = 1, search = '', ...options }: ListFilesOptions = {}): Promise<FilePage> {
-    const searchParams = search === '' ? undefined : JSON.stringify({ searchString: search, categories: ['Name'] });
-    const input = { query: { applicationId, currentPage: page, searchParams } };
-    const { envelope } = await http.send('GET /api/v1/panel/get-files-table', input, options);
-    return { files: envelope.data, totalPages: envelope.totalPages };
-  },
+  list: (applicationId: string, options?: ListFilesOptions): Promise<FilePage> => listFiles(http, applicationId, options),
 
   /** All files of an application, newest first. Reads the pages as they are needed. */
   async *iterate(applicationId: string, options: Omit<ListFilesOptions, 'page'> = {}): AsyncGenerator<StoredFile, void> {
     for (let page = 1, totalPages = 1; page <= totalPages; page += 1) {
-      const found = await this.list(applicationId, { ...options, page });
+      const found = await listFiles(http, applicationId, { ...options, page });
       yield* found.files;
       totalPages = found.totalPages;
     }
@@ -63,14 +62,8 @@ export const createFiles = <Source>(http: Http, prepare: Prepare<Source>) => ({
    * A URL that serves the bytes of a file to anyone, for 300 seconds unless `lifetimeSeconds` is
    * set.
    */
-  createDownloadUrl(
-    applicationId: string,
-    fileId: string,
-    { lifetimeSeconds, ...options }: CallOptions & { readonly lifetimeSeconds?: number | undefined } = {},
-  ): Promise<DownloadUrl> {
-    const input = { query: { applicationId }, body: { fileId, lifetimeSeconds } };
-    return http.call('POST /api/v1/panel/create-download-url', input, options);
-  },
+  createDownloadUrl: (applicationId: string, fileId: string, options?: DownloadUrlOptions): Promise<DownloadUrl> =>
+    createDownloadUrl(http, applicationId, fileId, options),
 
   /**
    * Opens a file, by a URL that it creates. The body of the response has the bytes.
@@ -78,7 +71,7 @@ export const createFiles = <Source>(http: Http, prepare: Prepare<Source>) => ({
    * @param options `signal` also ends the body
    */
   async download(applicationId: string, fileId: string, options: CallOptions = {}): Promise<Response> {
-    const { url } = await this.createDownloadUrl(applicationId, fileId, options);
+    const { url } = await createDownloadUrl(http, applicationId, fileId, options);
     return http.open(url, options.signal);
   },
 
@@ -94,3 +87,24 @@ export const createFiles = <Source>(http: Http, prepare: Prepare<Source>) => ({
     await http.call('POST /api/v1/panel/file-action', { query: { applicationId }, body }, options);
   },
 });
+
+async function listFiles(
+  http: Http,
+  applicationId: string,
+  { page = 1, search = '', ...options }: ListFilesOptions = {},
+): Promise<FilePage> {
+  const searchParams = search === '' ? undefined : JSON.stringify({ searchString: search, categories: ['Name'] });
+  const input = { query: { applicationId, currentPage: page, searchParams } };
+  const { envelope } = await http.send('GET /api/v1/panel/get-files-table', input, options);
+  return { files: envelope.data, totalPages: envelope.totalPages };
+}
+
+function createDownloadUrl(
+  http: Http,
+  applicationId: string,
+  fileId: string,
+  { lifetimeSeconds, ...options }: DownloadUrlOptions = {},
+): Promise<DownloadUrl> {
+  const input = { query: { applicationId }, body: { fileId, lifetimeSeconds } };
+  return http.call('POST /api/v1/panel/create-download-url', input, options);
+}
