@@ -20,7 +20,7 @@ export interface RightsOptions extends SessionOptions {
 
 interface KeyOptions extends RightsOptions {
   readonly name?: string;
-  readonly expires?: string | null;
+  readonly expires?: string;
 }
 
 export function addApiKeys(program: CliCommand): void {
@@ -125,8 +125,11 @@ export function addRightsOptions(command: CliCommand): CliCommand {
     .option('--all-apps', 'it may use all applications');
 }
 
-function readExpiry(text: string): string | null {
-  if (text === 'never') return null;
+const NEVER = 'never';
+
+function readExpiry(text: string): string {
+  // Commander makes an empty text of null.
+  if (text === NEVER) return text;
   const [, days] = /^([1-9]\d{0,4})d$/.exec(text) ?? [];
   const date = days === undefined ? new Date(text) : new Date(Date.now() + Number(days) * DAY_MS);
   if (Number.isNaN(date.getTime())) throw new InvalidArgumentError('It must be days such as 90d, a date, or never.');
@@ -134,7 +137,10 @@ function readExpiry(text: string): string | null {
 }
 
 async function toFields(client: Latchkey, { expires, ...options }: KeyOptions) {
-  return { ...(await toRights(client, options)), ...(expires !== undefined && { expiresAt: expires }) };
+  return {
+    ...(await toRights(client, options)),
+    ...(expires !== undefined && { expiresAt: expires === NEVER ? null : expires }),
+  };
 }
 
 export async function toRights(client: Latchkey, { scopes, app, allApps }: RightsOptions) {

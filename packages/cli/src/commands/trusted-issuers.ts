@@ -70,6 +70,7 @@ function readLifetime(text: string): number {
 function readClaim(text: string, claims: Readonly<Record<string, string>> = {}) {
   const [, name = '', value = ''] = /^([^=]+)=(.+)$/s.exec(text) ?? [];
   if (name === '') throw new InvalidArgumentError('It must be a name and a value, such as repository=acme/editor.');
+  if (Object.hasOwn(claims, name)) throw new InvalidArgumentError(`${name} has two values. Trust another issuer for each.`);
   return { ...claims, [name]: value };
 }
 

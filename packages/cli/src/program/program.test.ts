@@ -189,6 +189,27 @@ it('prints no control character of a server, whatever a command prints', async (
   }
 });
 
+it('creates keys that never expire, and trusts no claim with two values', async () => {
+  const bodies: unknown[] = [];
+  const env = await serve(async (req, res) => {
+    const body = Buffer.concat(await req.toArray()).toString();
+    if (req.method === 'POST' && req.url?.endsWith('/api-keys')) bodies.push(JSON.parse(body));
+    res.end(
+      JSON.stringify({
+        success: true,
+        message: 'Done.',
+        data: { account: {}, csrfToken: 'a', name: 'laptop', plaintextKey: 'a' },
+      }),
+    );
+  });
+  const session = ['--all-apps', '--email', 'a@example.com', '--password-stdin'];
+  expect(await run(['api-keys', 'create', 'laptop', '--expires', 'never', ...session], env, 'a\n')).toMatchObject({ code: 0 });
+  expect(bodies).toMatchObject([{ expiresAt: null }]);
+  const claims = ['--claim', 'ref=refs/heads/main', '--claim', 'ref=refs/heads/next'];
+  const add = ['trusted-issuers', 'add', 'CI', '--issuer', 'https://example.com', ...claims, ...session];
+  expect(await run(add, env, 'a\n')).toMatchObject({ code: 2, stderr: expect.stringContaining('ref has two values') });
+});
+
 /** Serves a response to every request, and gives the environment for it. */
 async function serve(respond: RequestListener): Promise<NodeJS.ProcessEnv> {
   const server = createServer(respond).listen(0, '127.0.0.1');
