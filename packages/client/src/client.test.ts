@@ -79,6 +79,24 @@ it('has methods that work without their object', async () => {
   ]);
 });
 
+it('takes undefined for every optional property, and sends none of them', async () => {
+  const { latchkey, requests } = start([ok({ account: {}, csrfToken: 'a' })]);
+  const unset = undefined as string | undefined;
+  await latchkey.account.signIn({ email: 'a', password: 'b', code: unset });
+  await latchkey.apiKeys.update('1', { name: 'c', expiresAt: unset });
+  await latchkey.apiKeys.rotate('1', { overlapSeconds: undefined });
+  await latchkey.applications.delete('1', { code: unset });
+  await latchkey.auditLog.list({ action: unset });
+  expect(requests.map(({ init }) => init.body)).toEqual([
+    '{"email":"a","password":"b"}',
+    '{"name":"c"}',
+    '{}',
+    '{"applicationId":"1","code":""}',
+    undefined,
+  ]);
+  expect(requests.at(-1)?.url).toMatch(/audit-log$/);
+});
+
 it('changes what was read only, also behind a proxy that marks entity tags as weak', async () => {
   const { latchkey, requests } = start([ok({ version: '1.0' }, { etag: 'W/"a"' }), ok()]);
   const { etag } = await latchkey.applications.readSettings('1');

@@ -24,25 +24,25 @@ export type EnvelopeOf<T extends Target> =
 /** `data` in the success envelope of a route. */
 export type DataOf<T extends Target> = EnvelopeOf<T> extends { readonly data: infer D } ? D : undefined;
 
+/** Optional properties may be undefined, as neither a query nor JSON has those. */
+type Loose<T> = { [K in keyof T]: object extends Pick<T, K> ? T[K] | undefined : T[K] };
+
 /** The JSON body of a route. */
 export type BodyOf<T extends Target> =
   OperationOf<T> extends { readonly requestBody?: infer B }
     ? [NonNullable<B>] extends [never]
       ? undefined
-      : JsonOf<NonNullable<B>>
+      : Loose<JsonOf<NonNullable<B>>>
     : undefined;
 
 type ParametersOf<T extends Target> = OperationOf<T> extends { readonly parameters: infer P } ? P : never;
 
 /** The query of a route. */
-export type QueryOf<T extends Target> = ParametersOf<T> extends { readonly query?: infer Q } ? NonNullable<Q> : never;
+export type QueryOf<T extends Target> = ParametersOf<T> extends { readonly query?: infer Q } ? Loose<NonNullable<Q>> : never;
 
 type PathOf<T extends Target> = ParametersOf<T> extends { readonly path: infer P } ? P : never;
 
-/** Optional properties may be undefined, as neither a query nor JSON has those. */
-type Loose<T> = { [K in keyof T]: object extends Pick<T, K> ? T[K] | undefined : T[K] };
-
 /** Input of a route. Required parts have to be given. */
 export type InputOf<T extends Target> = ([PathOf<T>] extends [never] ? unknown : { readonly path: PathOf<T> }) &
-  (ParametersOf<T> extends { readonly query: infer Q } ? { readonly query: Loose<Q> } : { readonly query?: Loose<QueryOf<T>> }) &
-  ([BodyOf<T>] extends [never] ? unknown : [BodyOf<T>] extends [undefined] ? unknown : { readonly body: Loose<BodyOf<T>> });
+  (ParametersOf<T> extends { readonly query: infer Q } ? { readonly query: Loose<Q> } : { readonly query?: QueryOf<T> }) &
+  ([BodyOf<T>] extends [never] ? unknown : [BodyOf<T>] extends [undefined] ? unknown : { readonly body: BodyOf<T> });

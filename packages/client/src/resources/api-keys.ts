@@ -49,7 +49,7 @@ export const createApiKeys = (http: Http) => ({
    */
   rotate: (
     id: string,
-    { overlapSeconds, ...options }: CallOptions & { readonly overlapSeconds?: number } = {},
+    { overlapSeconds, ...options }: CallOptions & { readonly overlapSeconds?: number | undefined } = {},
   ): Promise<CreatedApiKey> =>
     http.call('POST /api/v1/panel/api-keys/{id}/rotate', { path: { id }, body: { overlapSeconds } }, options),
 

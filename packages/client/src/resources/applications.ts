@@ -102,8 +102,10 @@ export const createApplications = (http: Http) => ({
    *
    * @param options `code` of the second factor: with a session of an account that has one
    */
-  delete: (applicationId: string, { code = '', ...options }: CallOptions & { readonly code?: string } = {}): Promise<void> =>
-    http.call('DELETE /api/v1/panel/delete-application', { body: { applicationId, code } }, options),
+  delete: (
+    applicationId: string,
+    { code = '', ...options }: CallOptions & { readonly code?: string | undefined } = {},
+  ): Promise<void> => http.call('DELETE /api/v1/panel/delete-application', { body: { applicationId, code } }, options),
 });
 
 async function updateSettings(

@@ -27,7 +27,7 @@ export const createAvatar = (http: Http) => ({
    *
    * @param options `v` of `avatarUrl`, to get no other avatar than that
    */
-  get({ v, signal }: CallOptions & { readonly v?: string } = {}): Promise<Blob> {
+  get({ v, signal }: CallOptions & { readonly v?: string | undefined } = {}): Promise<Blob> {
     const request = http.toRequest('GET /api/v1/panel/avatar', { query: { v } });
     return http.repeat(request, { signal, idempotent: true }, () => http.attempt(request, {}, signal, readImage));
   },

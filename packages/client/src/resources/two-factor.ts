@@ -15,6 +15,6 @@ export const createTwoFactor = (http: Http) => ({
   },
 
   /** @param proof the password, if the account has one, and a code or recovery code */
-  disable: (proof: { readonly code: string; readonly password?: string }, options?: CallOptions): Promise<void> =>
+  disable: (proof: { readonly code: string; readonly password?: string | undefined }, options?: CallOptions): Promise<void> =>
     http.call('POST /api/v1/auth/two-factor/disable', { body: proof }, options),
 });

@@ -29,7 +29,10 @@ export function TwoFactorRow() {
           danger
           fields={<ProofFields />}
           done={['Two-factor authentication is off', 'All other sessions have ended.']}
-          onConfirm={(values) => latchkey.twoFactor.disable({ code: '', ...readProof(values) })}
+          onConfirm={(values) => {
+            const { password, code = '' } = readProof(values);
+            return latchkey.twoFactor.disable({ password, code });
+          }}
         >
           The password alone opens your account then. The recovery codes stop working, and all other sessions end.
         </ConfirmButton>

@@ -116,7 +116,7 @@ function describe(
  * The present expiry may have passed while the dialog was open; only others have to be in the
  * future.
  */
-function withoutSameExpiry<K extends { readonly expiresAt?: string | null }>(key: K, { expiresAt: present }: ApiKey) {
+function withoutSameExpiry<K extends { readonly expiresAt?: string | null | undefined }>(key: K, { expiresAt: present }: ApiKey) {
   const { expiresAt, ...others } = key;
   return expiresAt === present ? others : key;
 }
