@@ -269,6 +269,21 @@ describe('an upload', () => {
     await expect(latchkey.files.upload('1', stall(), { name: 'a', signal: stop.signal })).rejects.toBe(failure);
   });
 
+  it('gives fetch chunks that stay, also of a source that uses its buffer again', async () => {
+    const sent: Uint8Array[] = [];
+    const collect = async (_url: unknown, { body }: { readonly body: AsyncIterable<Uint8Array> }) => {
+      for await (const chunk of body) sent.push(chunk);
+      return ok({ checksum: '' });
+    };
+    const latchkey = new Latchkey({ ...OPTIONS, fetch: collect as unknown as typeof fetch });
+    const buffer = Buffer.alloc(1);
+    const reuse = async function* () {
+      for (const text of 'abc') yield buffer.fill(text);
+    };
+    await expect(latchkey.files.upload('1', reuse(), { name: 'a' })).rejects.toMatchObject({ code: 'checksum_mismatch' });
+    expect(Buffer.concat(sent).toString()).toBe('abc');
+  });
+
   it('rejects a time that no timer has', async () => {
     const options = { name: 'a', timeoutMs: Number.POSITIVE_INFINITY };
     const { latchkey, requests } = start([ok()]);
