@@ -109,4 +109,15 @@ describe('the details of a request', () => {
       expect([rule?.message, more]).toEqual([expect.stringMatching(/^must (?!.*(?:entries|empty))/), []]);
     }
   });
+
+  const parameters = inputs.filter(({ path }) => path.startsWith('query.'));
+
+  it.each(parameters)('say that $name was given twice, whatever its values', ({ path, validate }) => {
+    for (const twice of [
+      ['1', '1'],
+      ['name', 'name'],
+      ['', ''],
+    ])
+      expect(validate(twice).filter((detail) => detail.path === path)).toEqual([{ path, message: 'must be given once' }]);
+  });
 });

@@ -39,9 +39,9 @@ const FORMATS: Readonly<Record<string, string>> = {
 /** The broken rule, for schemas without a message. It never repeats the input. */
 function ruleOf(issue: z.core.$ZodRawIssue, part: string): string {
   if (issue.input === undefined) return 'is required';
+  if (part === 'query' && Array.isArray(issue.input)) return 'must be given once';
   switch (issue.code) {
     case 'invalid_type':
-      if (part === 'query' && Array.isArray(issue.input)) return 'must be given once';
       return `must be ${TYPES[issue.expected] ?? issue.expected}`;
     case 'invalid_value':
       return `must be ${listAlternatives(issue.values)}`;

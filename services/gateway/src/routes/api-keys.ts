@@ -1,5 +1,5 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { describeLength, KEY_NAME, SEARCH_PARAMS_LENGTH_MAX } from '@latchkey/contract/lengths';
+import { describeLength, KEY_NAME } from '@latchkey/contract/lengths';
 import { KEY_APPLICATIONS_MAX } from '@latchkey/contract/limits';
 import { withDescending } from '@latchkey/contract/list-order';
 import { API_KEYS_PAGE_SIZE } from '@latchkey/contract/page-size';
@@ -18,10 +18,10 @@ import {
   EXAMPLE_IDS,
   idOf,
   ifMatchHeaders,
+  nameSearch,
   nameText,
   overlapSeconds,
   pageNumber,
-  textUpTo,
   timestamp,
   toInt32,
 } from '../routing/schemas.ts';
@@ -151,9 +151,7 @@ export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
       description: `A page of ${API_KEYS_PAGE_SIZE} keys. A page past the end is empty.`,
       query: z.object({
         page: pageNumber.optional(),
-        search: textUpTo(SEARCH_PARAMS_LENGTH_MAX)
-          .default('')
-          .meta({ description: 'Text that names contain, without regard to case.', examples: ['build'] }),
+        search: nameSearch('build'),
         sort: z
           .enum(withDescending(NAMES))
           .default('name')

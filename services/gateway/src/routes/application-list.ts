@@ -1,11 +1,10 @@
-import { SEARCH_PARAMS_LENGTH_MAX } from '@latchkey/contract/lengths';
 import { APPLICATION_SORTS, withDescending } from '@latchkey/contract/list-order';
 import { APPLICATIONS_PAGE_SIZE } from '@latchkey/contract/page-size';
 import { STATUSES } from '@latchkey/contract/setting-definitions';
 import { ApplicationStatus, SummaryOrder } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { z } from 'zod';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { idOf, pageNumber, textUpTo, timestamp, toInt32 } from '../routing/schemas.ts';
+import { idOf, nameSearch, pageNumber, timestamp, toInt32 } from '../routing/schemas.ts';
 
 const ORDERS = {
   name: SummaryOrder.NAME,
@@ -35,9 +34,7 @@ export const applicationListRoutes = ({ clients: { applications, files } }: Rout
     description: `A page of ${APPLICATIONS_PAGE_SIZE} applications with status, version, files and storage, without keys; for a restricted key, only those it may use. A page past the end is empty.`,
     query: z.object({
       page: pageNumber.optional(),
-      search: textUpTo(SEARCH_PARAMS_LENGTH_MAX)
-        .default('')
-        .meta({ description: 'Text that names contain, without regard to case.', examples: ['photo'] }),
+      search: nameSearch('photo'),
       sort: z
         .enum(withDescending(APPLICATION_SORTS))
         .default('name')

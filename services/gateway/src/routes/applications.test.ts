@@ -5,6 +5,7 @@ import { toKey, useTestGateway } from '../testing/test-gateway.ts';
 
 /** Accounts of the lists that have begun. They last until the gate opens. */
 const begun: string[] = [];
+const searches: string[] = [];
 const gate = Promise.withResolvers<void>();
 const gateway = useTestGateway({
   // The key is the id of its account.
@@ -13,6 +14,10 @@ const gateway = useTestGateway({
     listApplications: async ({ accountId }) => {
       begun.push(accountId);
       await gate.promise;
+      return {};
+    },
+    listApplicationSummaries: async ({ search }) => {
+      searches.push(search);
       return {};
     },
   },
@@ -38,4 +43,13 @@ it('runs four lists of an account concurrently, lets 60 wait, rejects the next, 
   gate.resolve();
   const statuses = (await Promise.all([...responses, other])).map(({ status }) => status);
   expect(statuses.toSorted()).toEqual([...Array(65).fill(200), 429]);
+});
+
+it('searches for texts in the form that names are stored in', async () => {
+  const texts = ['E\u0301diteur', ' \u200bditeur ', '%_', ''];
+  for (const text of texts) {
+    const path = `/api/v1/panel/list-applications?search=${encodeURIComponent(text)}`;
+    await gateway.send('GET', path, { headers: { authorization: `Bearer ${randomUUID()}` } });
+  }
+  expect(searches).toEqual(['\u00c9diteur', 'diteur', '%_', '']);
 });

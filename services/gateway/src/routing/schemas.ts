@@ -1,7 +1,7 @@
 import { FILE_NAME, FILE_NAME_LENGTH_MAX, FILE_NAME_RULE } from '@latchkey/contract/file-name';
 import { withoutInvisible } from '@latchkey/contract/invisible';
 import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/key-overlap';
-import { describeLength, EMAIL_LENGTH_MAX, type Length, PASSWORD } from '@latchkey/contract/lengths';
+import { describeLength, EMAIL_LENGTH_MAX, type Length, PASSWORD, SEARCH_PARAMS_LENGTH_MAX } from '@latchkey/contract/lengths';
 import { USAGE_DAYS_MAX } from '@latchkey/contract/limits';
 import { formatCount, hasLength, isStorable } from '@latchkey/kit/validation/text';
 import { z } from 'zod';
@@ -39,6 +39,13 @@ function shortText(max: number) {
     })
     .meta({ maxLength: max });
 }
+
+/** Text to search names for, in the form that {@link nameText} stores them in. */
+export const nameSearch = (example: string) =>
+  textUpTo(SEARCH_PARAMS_LENGTH_MAX)
+    .overwrite(withoutInvisible)
+    .default('')
+    .meta({ description: 'Text that names contain, without regard to case.', examples: [example] });
 
 /** The email of an account. Its length is checked before its format. */
 export function emailText(format: z.core.$ZodCheck<string> = z.email()) {
