@@ -1,7 +1,10 @@
-import { confirm, isCancel, password, text } from '@clack/prompts';
+import { confirm, isCancel, password, text, updateSettings } from '@clack/prompts';
 import { CliError, missingOption } from '../program/errors.ts';
 import type { Io } from '../program/io.ts';
 import { printable } from './text.ts';
+
+// The library leaves a question without an answer at Ctrl-D, and the process would end silently.
+updateSettings({ aliases: { '\u0004': 'cancel' } });
 
 /** A question, and the option that answers it where there is no terminal. */
 export interface Question {

@@ -32,8 +32,8 @@ export class UploadProgress {
     this.#drawnAt = now;
     const bytesPerSecond = sentBytes / Math.max(0.1, (now - this.#startedAt) / 1_000);
     const rate = `${formatBytes(Math.round(bytesPerSecond))}/s`;
-    const left = formatSeconds((totalBytes - sentBytes) / Math.max(1, bytesPerSecond));
-    this.#draw(`${bar(sentBytes / totalBytes)}  ${formatPart(sentBytes, totalBytes)}  ${rate}  ${left} left`);
+    const left = sentBytes === 0 ? '' : `  ${rate}  ${formatSeconds((totalBytes - sentBytes) / bytesPerSecond)} left`;
+    this.#draw(`${bar(sentBytes / totalBytes)}  ${formatPart(sentBytes, totalBytes)}${left}`);
   }
 
   wait(reason: string): void {
