@@ -17,8 +17,9 @@ export function createPresenter(schema: z.core.$ZodType): Present {
     const present = createPresenter(def.element);
     return (list: readonly unknown[]) => list.map(present);
   }
-  // A loose object has more fields than its schema.
-  if (def.type !== 'object' || def.catchall?._zod.def.type === 'unknown') return presentValue;
+  // JSON already, with names that clients may have chosen: it must not be taken for a message.
+  if (def.type === 'record' || (def.type === 'object' && def.catchall?._zod.def.type === 'unknown')) return (json) => json;
+  if (def.type !== 'object') return presentValue;
   const fields = Object.entries(def.shape).map(([name, field]) => [name, createPresenter(field)] as const);
   return (found: Readonly<Record<string, unknown>>) => {
     const record: Record<string, unknown> = {};
