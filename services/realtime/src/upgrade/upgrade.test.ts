@@ -103,6 +103,7 @@ describe('rejects with the error envelope', () => {
         body: { success: false, code: CODES[status] ?? 'bad_request', message: expect.any(String) },
       });
       expect(response.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
+      expect(response.headers['www-authenticate']).toBe(status === 401 ? 'Bearer realm="latchkey"' : undefined);
     },
   );
 

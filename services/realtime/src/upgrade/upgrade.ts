@@ -161,6 +161,8 @@ function toRejection(cause: unknown): DomainError {
 function headersOf(err: DomainError): Record<string, string> {
   if (err.kind === 'rate_limited') return rateLimitHeaders(err);
   if (err.kind === 'unavailable') return { 'retry-after': err.metadata.retryAfterSeconds ?? '1' };
+  // Required by RFC 9110, 11.6.1.
+  if (err.kind === 'unauthenticated') return { 'www-authenticate': 'Bearer realm="latchkey"' };
   if (err.kind === 'method_not_allowed') return { allow: 'GET' };
   return err.kind === 'invalid' ? { 'sec-websocket-version': '13' } : {};
 }
