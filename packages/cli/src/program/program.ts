@@ -1,6 +1,6 @@
-// To add a command: write src/commands/<noun>.ts with `export function add<Noun>(program: CliCommand)`,
-// and name it in `createProgram`. Each verb is
-//   noun.command('verb').description('…').run(async (context, argument: string, options: Options) => { … })
+// To add a command: write src/commands/<noun>.ts with
+// `export function add<Noun>(program: CliCommand)`, and name it in `createProgram`. Each verb is
+//   noun.command('verb').description('…').run(async (context, argument, options) => { … })
 // The context has the client (`await context.client()`), `print(data, text)` for the result
 // (stdout; `data` for --json), `note(line)` for progress (stderr), `confirm(message)` and
 // `prompts`. Throw a `CliError(outcome, 'What happened. What to do.')`; its outcome decides the

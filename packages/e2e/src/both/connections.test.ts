@@ -176,8 +176,7 @@ it('SIGTERM under load fails no accepted request, ends with code 0, and is not h
   await client.ready();
   const startedAt = performance.now();
   process.kill(instance.pid, 'SIGTERM');
-  // Live connections are closed first; meanwhile the REST interface answers.
-  expect([await client.ended, (await api.get(SETTINGS, { applicationId })).status]).toEqual([1001, 200]);
+  expect(await client.ended).toBe(1001);
   await Promise.all(workers);
   // A gateway that waited for them would close them after 35 s.
   await eventually(() => idle.every(({ closed }) => closed), { timeoutMs: 20_000 });
@@ -189,6 +188,8 @@ it('SIGTERM under load fails no accepted request, ends with code 0, and is not h
   // opened later had a response.
   const answered = outcomes.filter(({ result, reused }) => result === 200 && !reused);
   const acceptedLast = Math.max(...answered.map(({ sentAt }) => sentAt));
+  // Live connections are closed first; meanwhile the REST interface answers.
+  expect(acceptedLast).toBeGreaterThan(startedAt);
   const isUnaccepted = ({ result, reused, sentAt }: Sent) => result === 'ECONNRESET' && !reused && sentAt > acceptedLast;
   const failed = outcomes.filter((outcome) => ![200, 'ECONNREFUSED'].includes(outcome.result) && !isUnaccepted(outcome));
   expect(failed.map(({ result, reused, sentAt }) => [result, reused, sentAt - startedAt])).toEqual([]);

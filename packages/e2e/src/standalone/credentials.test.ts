@@ -41,7 +41,7 @@ const send = (api: Api, route: RouteCase, headers: Record<string, string> = {}):
 };
 const cases = (routes: readonly RouteCase[]) => routes.map((route) => [nameOf(route), route] as const);
 
-/** Credentials of other kinds, and mistyped and made-up ones. How each is parsed is tested at the gateway. */
+/** Credentials of other kinds, mistyped and made-up ones. The gateway's tests hold the parsing. */
 function invalidTexts(): string[] {
   const { text, record } = key;
   const other = [runtimeKeys.socketKey, runtimeKeys.httpKey, owner.csrfToken, SERVICE_CREDENTIAL];

@@ -2,7 +2,7 @@ import { isMessage } from '@bufbuild/protobuf';
 import { TimestampSchema, timestampDate } from '@bufbuild/protobuf/wkt';
 import type { z } from 'zod';
 
-// biome-ignore lint/suspicious/noExplicitAny: it has the type of the schema, with values of the protocol.
+// biome-ignore lint/suspicious/noExplicitAny: the schema's type, with values of the protocol.
 export type Present = (value: any) => unknown;
 
 /**

@@ -50,7 +50,7 @@ export function closeFrame(code: number): Buffer {
 
 export type RawSocket = Awaited<ReturnType<typeof openRawSocket>>;
 
-/** A client of the endpoint without a library, until the test ends, which begins with these bytes. */
+/** A client of the endpoint without a library, until the test ends. It sends these bytes first. */
 export async function openRawSocket(port: number, ...bytes: Array<string | Buffer>) {
   const client = await openRawClient(port);
   const send = (...frames: Array<string | Buffer>) =>

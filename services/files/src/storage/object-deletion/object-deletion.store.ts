@@ -6,7 +6,7 @@ type Db = Kysely<FilesDatabase>;
 /** Time that a process has for the objects of rows it deleted before the sweeper takes them. */
 export const OWN_REMOVAL_MS = 15_000;
 
-/** Time in which a process that lost an upload, or a store that failed, may still store something. */
+/** Time in which a process that lost an upload, or a failed store, may still store something. */
 export const LATE_WRITE_MS = 60_000;
 
 /** Number of rows that a sweeper claims, and the length of its claim. */

@@ -28,8 +28,8 @@ export async function removeObjects({ db, store, logger }: Context, keys: readon
 export const removeObjectsSoon = (ctx: Context, keys: readonly string[]) => within(REMOVAL_MS_MAX, removeObjects(ctx, keys));
 
 /**
- * Removes the objects whose removal is due, until none is left or the signal aborts. Failed removals
- * are retried by a later sweep. Throws where the database can't be queried.
+ * Removes the objects whose removal is due, until none is left or the signal aborts. A later sweep
+ * retries failed removals. Throws where the database can't be queried.
  */
 export async function sweepObjectDeletions({ db, store, limits, logger }: SweepContext, signal: AbortSignal): Promise<void> {
   let removed = 0;
