@@ -10,6 +10,12 @@ it('finds by name and by id', () => {
   expect([find('Difference Engine'), find(OTHER.id.toUpperCase())]).toEqual([ENGINE, OTHER]);
 });
 
+it('finds a name in another form than the server stores it in, as it was created with', () => {
+  const editor = { id: OTHER.id, name: '\u00c9diteur' };
+  for (const wanted of ['E\u0301diteur', ' \u00c9diteur ', '\u00c9di\u200bteur'])
+    expect(findByNameOrId([editor], wanted, 'application', 'latchkey apps list')).toBe(editor);
+});
+
 it.each([
   ['Difference Engin', 'notFound', 'No application is called "Difference Engin". Did you mean "Difference Engine"?'],
   ['Loom', 'notFound', 'No application is called "Loom". Run "latchkey apps list" to see them all.'],

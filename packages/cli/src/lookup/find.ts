@@ -1,3 +1,4 @@
+import { withoutInvisible } from '@latchkey/contract/invisible';
 import { closestMatch } from 'leven';
 import { CliError } from '../program/errors.ts';
 
@@ -14,7 +15,8 @@ export interface Named {
 /** Finds the one that a user means, and suggests the nearest name. Names need not be unique. */
 export function findByNameOrId<T extends Named>(all: readonly T[], wanted: string, noun: string, listCommand: string): T {
   const byId = all.find(({ id }) => id === wanted.toLowerCase());
-  const [byName, ...others] = all.filter(({ name }) => name === wanted);
+  const storedName = withoutInvisible(wanted);
+  const [byName, ...others] = all.filter(({ name }) => name === storedName);
   const found = byId ?? byName;
   if (found && (byId || others.length === 0)) return found;
   if (byName) {
