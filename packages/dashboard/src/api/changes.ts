@@ -1,5 +1,6 @@
 import type { Query, QueryClient } from '@tanstack/react-query';
 import { hasSessionEnded, subscribeToSessionEnd } from '../session/session-end.ts';
+import { isCount } from './queries.ts';
 import { serverUrl } from './settings.ts';
 
 interface Change {
@@ -84,10 +85,12 @@ export function followChanges(queryClient: QueryClient): () => void {
 /** True for the list that says which applications exist. */
 const isOfAll = ({ queryKey }: Query) => queryKey.length === 1 && queryKey[0] === 'applications';
 
-function isOld({ queryKey: [name, id] }: Query, { kind, applicationId }: Change): boolean {
+function isOld(query: Query, { kind, applicationId }: Change): boolean {
+  const [name, id] = query.queryKey;
   if (kind === 'any') return true;
   // Of many applications at a time, no ids come.
   if (kind === 'live_clients') return name === 'live-clients' && (applicationId ?? id) === id;
+  if (isCount(query)) return false;
   if (applicationId === undefined) return (OF_KIND[kind] ?? OF_APPLICATIONS).includes(String(name));
   return id === applicationId || OF_APPLICATIONS.includes(String(name));
 }

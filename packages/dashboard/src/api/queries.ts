@@ -1,7 +1,7 @@
 // All reads of the dashboard.
 
 import { APPLICATION_SORTS, withDescending } from '@latchkey/contract/list-order';
-import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
+import { infiniteQueryOptions, keepPreviousData, type Query, queryOptions } from '@tanstack/react-query';
 import { latchkey } from './client.ts';
 
 const HOUR_MS = 3_600_000;
@@ -120,6 +120,9 @@ export const liveClientsQuery = (id: string) => ({
   ...read(['live-clients', id], (options) => latchkey.applications.liveClients(id, options)),
   refetchInterval: LIVE_CLIENTS_INTERVAL_MS,
 });
+
+/** True for counts, which no change of the account makes old. */
+export const isCount = ({ queryKey: [name] }: Query) => name === 'usage' || name === 'live-clients';
 
 /** License levels with their entity tag. */
 export const levelsQuery = (id: string) => read(['levels', id], (options) => latchkey.levels.read(id, options));

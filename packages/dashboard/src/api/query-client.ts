@@ -2,6 +2,7 @@ import { LatchkeyError } from '@latchkey/client';
 import { type Mutation, MutationCache, notifyManager, QueryCache, QueryClient } from '@tanstack/react-query';
 import { isTemporary } from '../error/explain-error.ts';
 import { isLeavingForSignIn, reportSessionEnd } from '../session/session-end.ts';
+import { isCount } from './queries.ts';
 
 /** A view then shows the error, and tries again. */
 const READ_RETRIES = 1;
@@ -17,6 +18,9 @@ function onError(error: Error): void {
 /** Entry pages call without a session, and show nothing that a change makes old. */
 const isOfSession = ({ meta }: Pick<Mutation, 'meta'>) => meta?.opensSignIn !== false && !isLeavingForSignIn();
 
+/** Reads again what the page shows, save counts. */
+const readAgain = () => queryClient.invalidateQueries({ predicate: (query) => !isCount(query) });
+
 // Later, by default: a second press of a button would come before the button is pending.
 notifyManager.setScheduler(queueMicrotask);
 
@@ -24,11 +28,11 @@ export const queryClient: QueryClient = new QueryClient({
   queryCache: new QueryCache({ onError: (error, query) => query.meta?.opensSignIn !== false && onError(error) }),
   // A change ends when the page shows it.
   mutationCache: new MutationCache({
-    onSuccess: (_data, _variables, _result, mutation) => (isOfSession(mutation) ? queryClient.invalidateQueries() : undefined),
+    onSuccess: (_data, _variables, _result, mutation) => (isOfSession(mutation) ? readAgain() : undefined),
     onError: (error, _variables, _result, mutation) => {
       if (!isOfSession(mutation)) return;
       onError(error);
-      return error instanceof LatchkeyError && OUTDATED.includes(error.status) ? queryClient.invalidateQueries() : undefined;
+      return error instanceof LatchkeyError && OUTDATED.includes(error.status) ? readAgain() : undefined;
     },
   }),
   defaultOptions: {

@@ -1,4 +1,5 @@
 import { Button } from './button.tsx';
+import { EmptyState } from './states.tsx';
 import styles from './table.module.css';
 
 interface PaginationProps {
@@ -9,7 +10,17 @@ interface PaginationProps {
 }
 
 export function Pagination({ page, totalPages, onPage }: PaginationProps) {
-  if (totalPages <= 1 && page <= 1) return null;
+  if (totalPages > 0 && page > totalPages)
+    return (
+      <EmptyState
+        icon="search"
+        title="This page is empty"
+        action={<Button onClick={() => onPage(totalPages)}>Go to the last page</Button>}
+      >
+        What it showed was deleted.
+      </EmptyState>
+    );
+  if (totalPages <= 1) return null;
   return (
     <nav className={`${styles.pages} between muted`} aria-label="Pages">
       <span aria-live="polite">

@@ -175,6 +175,9 @@ describe('the dashboard when something is wrong', IN_CHROMIUM, () => {
     await checkWidth(page);
     await page.goBack();
     expect(await page.getByLabel('Search applications').inputValue()).toBe('漢漢');
+    await page.goto('/applications?page=9');
+    await button(page, 'Go to the last page').click();
+    await page.getByText('Page 4 of 4').waitFor();
   });
 
   it('stays usable under 10,000 events, the newest of which it shows', async () => {

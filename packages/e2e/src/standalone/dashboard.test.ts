@@ -136,6 +136,7 @@ describe('the dashboard in a browser', IN_CHROMIUM, () => {
     await button(page, 'Pause').click();
     await dialog(page).getByRole('button', { name: 'Pause application' }).click();
     await page.getByRole('row', { name: /^2 Paused/ }).waitFor();
+    await page.locator('button:focus', { hasText: 'Resume' }).waitFor();
     expect(await page.title()).toBe('Live · Difference Engine · Latchkey');
     // Events from before the page was opened.
     await page.getByRole('row', { name: /^1 Version changed 1.0 → 1.4.2/ }).waitFor();
@@ -143,6 +144,7 @@ describe('the dashboard in a browser', IN_CHROMIUM, () => {
     await page.getByRole('row', { name: /^3 Version changed 1.4.2 → 1.4.3/ }).waitFor();
     await button(page, 'Resume').click();
     await page.getByRole('row', { name: /^4 Resumed/ }).waitFor();
+    await page.locator('button:focus', { hasText: 'Pause' }).waitFor();
 
     await page.getByRole('link', { name: 'Overview' }).click();
     await button(page, 'Delete application').press('Enter');

@@ -1,7 +1,7 @@
 import { lazy, Suspense, useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
-import { ConfirmButton } from '../../components/confirm-dialog.tsx';
+import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { Badge } from '../../components/page.tsx';
 import { Row } from '../../components/row.tsx';
@@ -15,31 +15,33 @@ const TwoFactorSetUp = lazy(() => import('./two-factor-set-up.tsx').then(({ TwoF
 
 export function TwoFactorRow() {
   const { twoFactorEnabled } = useAccount();
-  const [isOpen, setOpen] = useState(false);
+  const [open, setOpen] = useState<'set-up' | 'disable'>();
+  const close = () => setOpen(undefined);
   return (
     <Row
       name={<>Two-factor authentication {twoFactorEnabled ? <Badge kind="success">On</Badge> : <Badge>Off</Badge>}</>}
       hint="A code of an app on your phone, in addition to the password."
     >
-      {twoFactorEnabled ? (
-        <ConfirmButton
-          button={<Button>Turn off two-factor</Button>}
-          title="Turn off two-factor authentication?"
-          action="Turn off"
-          danger
-          fields={<ProofFields />}
-          done={['Two-factor authentication is off', 'All other sessions have ended.']}
-          onConfirm={(values) => {
-            const { password, code = '' } = readProof(values);
-            return latchkey.twoFactor.disable({ password, code });
-          }}
-        >
-          The password alone opens your account then. The recovery codes stop working, and all other sessions end.
-        </ConfirmButton>
-      ) : (
-        <Button onClick={() => setOpen(true)}>Set up two-factor</Button>
-      )}
-      <SetUpDialog open={isOpen} onClose={() => setOpen(false)} />
+      {/* One button, which so keeps the focus. */}
+      <Button onClick={() => setOpen(twoFactorEnabled ? 'disable' : 'set-up')}>
+        {twoFactorEnabled ? 'Turn off two-factor' : 'Set up two-factor'}
+      </Button>
+      <ConfirmDialog
+        open={open === 'disable'}
+        onClose={close}
+        title="Turn off two-factor authentication?"
+        action="Turn off"
+        danger
+        fields={<ProofFields />}
+        done={['Two-factor authentication is off', 'All other sessions have ended.']}
+        onConfirm={(values) => {
+          const { password, code = '' } = readProof(values);
+          return latchkey.twoFactor.disable({ password, code });
+        }}
+      >
+        The password alone opens your account then. The recovery codes stop working, and all other sessions end.
+      </ConfirmDialog>
+      <SetUpDialog open={open === 'set-up'} onClose={close} />
     </Row>
   );
 }
@@ -52,7 +54,7 @@ function SetUpDialog({ open, onClose }: { readonly open: boolean; readonly onClo
   };
   return (
     <Dialog
-      open={open}
+      open={open || codes !== undefined}
       stays
       // The codes are shown this once: only their button closes them.
       onClose={codes ? () => undefined : close}
@@ -61,9 +63,12 @@ function SetUpDialog({ open, onClose }: { readonly open: boolean; readonly onClo
       {codes ? (
         <RecoveryCodes codes={codes} onDone={close} />
       ) : (
-        <Suspense fallback={<Skeleton lines={5} />}>
-          <TwoFactorSetUp onEnabled={setCodes} onCancel={close} />
-        </Suspense>
+        // While the dialog closes, it would begin another one.
+        open && (
+          <Suspense fallback={<Skeleton lines={5} />}>
+            <TwoFactorSetUp onEnabled={setCodes} onCancel={close} />
+          </Suspense>
+        )
       )}
     </Dialog>
   );

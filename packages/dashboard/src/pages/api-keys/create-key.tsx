@@ -23,7 +23,7 @@ export function CreateKeyDialog({ open, onClose }: CreateKeyProps) {
   };
   return (
     <Dialog
-      open={open}
+      open={open || created !== undefined}
       // The key is shown this once: only its button closes it.
       onClose={created ? () => undefined : close}
       stays

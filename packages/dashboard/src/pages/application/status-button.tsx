@@ -1,7 +1,8 @@
 import type { Application } from '@latchkey/client';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
 import { Button } from '../../components/button.tsx';
-import { ConfirmButton } from '../../components/confirm-dialog.tsx';
+import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
 import { toast } from '../../toast/toasts.ts';
 import { changeSetting } from './change-setting.ts';
 
@@ -13,6 +14,7 @@ interface StatusButtonProps {
 /** Pauses after a confirmation, as live clients hear of it; resumes without one. */
 export function StatusButton({ application: { id, name }, status }: StatusButtonProps) {
   const queryClient = useQueryClient();
+  const [isAsking, setAsking] = useState(false);
   const change = (seen: 'online' | 'paused', value: 'online' | 'paused') =>
     changeSetting(queryClient, { applicationId: id, field: 'status', seen, value });
   const resume = useMutation({
@@ -20,21 +22,27 @@ export function StatusButton({ application: { id, name }, status }: StatusButton
     onSuccess: () => toast.success('Application resumed', name),
     onError: (error) => toast.error('The application was not resumed', error),
   });
-  if (status === 'paused')
-    return (
-      <Button variant="primary" pending={resume.isPending} onClick={() => resume.mutate()}>
-        Resume
-      </Button>
-    );
+  const isPaused = status === 'paused';
   return (
-    <ConfirmButton
-      button={<Button>Pause</Button>}
-      title={`Pause ${name}?`}
-      action="Pause application"
-      done={['Application paused', name]}
-      onConfirm={() => change('online', 'paused')}
-    >
-      Connected clients are notified that the application is paused. They stay connected, and hear when you resume it.
-    </ConfirmButton>
+    <>
+      {/* One button, which so keeps the focus. */}
+      <Button
+        variant={isPaused ? 'primary' : 'secondary'}
+        pending={resume.isPending}
+        onClick={() => (isPaused ? resume.mutate() : setAsking(true))}
+      >
+        {isPaused ? 'Resume' : 'Pause'}
+      </Button>
+      <ConfirmDialog
+        open={isAsking}
+        onClose={() => setAsking(false)}
+        title={`Pause ${name}?`}
+        action="Pause application"
+        done={['Application paused', name]}
+        onConfirm={() => change('online', 'paused')}
+      >
+        Connected clients are notified that the application is paused. They stay connected, and hear when you resume it.
+      </ConfirmDialog>
+    </>
   );
 }

@@ -119,21 +119,12 @@ function Files({ applicationId, found: { files, totalPages }, button }: FilesPro
         {button}
       </div>
       {files.length > 0 && <FileTable applicationId={applicationId} files={files} />}
-      {files.length === 0 && totalPages > 0 && (
-        <EmptyState
-          icon="file"
-          title="This page is empty"
-          action={<Button onClick={() => setPage(totalPages)}>Go to the last page</Button>}
-        >
-          Files were deleted since.
-        </EmptyState>
-      )}
       {files.length === 0 && totalPages === 0 && (
         <EmptyState icon="search" title="No file matches" action={<Button onClick={() => setSearch('')}>Clear search</Button>}>
           No name contains “{search}”.
         </EmptyState>
       )}
-      {totalPages > 0 && page <= totalPages && <Pagination page={page} totalPages={totalPages} onPage={setPage} />}
+      <Pagination page={page} totalPages={totalPages} onPage={setPage} />
     </div>
   );
 }

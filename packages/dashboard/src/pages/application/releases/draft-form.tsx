@@ -27,7 +27,9 @@ type KeyedArtifact = ReleaseArtifact & { readonly key: number };
 let lastKey = 0;
 const withKey = (artifact: ReleaseArtifact): KeyedArtifact => ({ ...artifact, key: ++lastKey });
 
-export function DraftForm({ applicationId, draft, onClose }: DraftFormProps) {
+export function DraftForm({ applicationId, draft: saved, onClose }: DraftFormProps) {
+  // The draft that the form began with: CI may change it meanwhile.
+  const [draft] = useState(saved);
   const [artifacts, setArtifacts] = useState(() => (draft?.artifacts ?? []).map(withKey));
   const save = useMutation({
     mutationFn: async (values: FormData) => {
