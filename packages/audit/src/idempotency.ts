@@ -21,8 +21,9 @@ export const IDEMPOTENCY_REQUEST_HEADER = 'x-latchkey-idempotency';
 
 export const IDEMPOTENCY_KEY = /^[\x20-\x7e]{1,255}$/;
 
-const DAY_MS = 24 * 3_600_000;
-const HOUR_MS = 3_600_000;
+/** Time for which a result is replayed. */
+const RESULT_LIFETIME_MS = 24 * 3_600_000;
+const SECRET_RESULT_LIFETIME_MS = 3_600_000;
 
 /** Identifies a call with a key. An upload stores it until its commit. */
 export interface CallIdentity {
@@ -62,7 +63,7 @@ export function resumeCall<T>(call: CallIdentity | undefined, sealingKey: KeyObj
   const { id, fingerprint } = call;
   const options = {
     credential: null,
-    lifetimeMs: DAY_MS,
+    lifetimeMs: RESULT_LIFETIME_MS,
     sealingKey,
     onReplay: () => undefined,
     isTaken: false,
@@ -120,7 +121,7 @@ export function withIdempotency({ service, impl }: RpcRoute, options: Idempotenc
         id: toCallId(accountId, route, key),
         fingerprint: print === undefined ? sha256(toBinary(method.input as DescMessage, input)) : Buffer.from(print, 'base64url'),
         credential: holdsSecret ? credentialOf(context.requestHeader.get(ACTOR_HEADER)) : null,
-        lifetimeMs: holdsSecret ? HOUR_MS : DAY_MS,
+        lifetimeMs: holdsSecret ? SECRET_RESULT_LIFETIME_MS : RESULT_LIFETIME_MS,
         sealingKey,
         onReplay: () => context.responseHeader.set(REPLAYED_HEADER, 'true'),
         isTaken: false,
@@ -183,7 +184,7 @@ export const prepareCall = (call: CallIdentity, sealingKey: KeyObject, value: un
  * @throws ResultTakenError
  */
 export async function storePrepared(tx: QueryExecutorProvider, call: PreparedCall): Promise<void> {
-  if (!(await insertResult(tx, { ...call, credential: null, lifetimeMs: DAY_MS }))) throw new ResultTakenError();
+  if (!(await insertResult(tx, { ...call, credential: null, lifetimeMs: RESULT_LIFETIME_MS }))) throw new ResultTakenError();
 }
 
 /**

@@ -20,9 +20,6 @@ export const DEFAULT_LIMITS = {
   UPLOAD_DEADLINE_SECONDS: 180,
 } as const;
 
-/** Wrong passwords within sessions of an account in 15 minutes. The gateway limits sign-ins. */
-export const PASSWORD_FAILURES_MAX = 10;
-
 /** Mails with a link in an hour, for an account and for an address. */
 export const MAILS_PER_HOUR_MAX = 5;
 

@@ -1,3 +1,4 @@
+import { DEFAULT_LIMITS } from '@latchkey/contract/limits';
 import { defaultHost } from '@latchkey/kit/config/listen-host';
 import { readProcessConfig } from '@latchkey/kit/config/process-settings';
 import {
@@ -40,7 +41,7 @@ const serviceSettings = z.object({
    */
   REQUEST_BATCH_WAIT_MS: integerSetting(0, 50).default(0),
   /** Longest time of an upload at the files service. */
-  UPLOAD_DEADLINE_SECONDS: integerSetting(1, 86_400).default(180),
+  UPLOAD_DEADLINE_SECONDS: integerSetting(1, 86_400).default(DEFAULT_LIMITS.UPLOAD_DEADLINE_SECONDS),
   LOG_LEVEL: logLevelSetting.default('info'),
 });
 

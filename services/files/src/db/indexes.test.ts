@@ -7,7 +7,7 @@ import { purgeTombstones } from '../storage/application/deleted-application.ts';
 import { lockNamedFile, selectFileOfObject } from '../storage/file/file.store.ts';
 import { claimObjectDeletions } from '../storage/object-deletion/object-deletion.store.ts';
 import { createAppendUpload } from '../storage/resumable-upload/append-upload.ts';
-import { sweepUploads } from '../storage/resumable-upload/resumable-upload.ts';
+import { sweepResumableUploads } from '../storage/resumable-upload/resumable-upload.ts';
 import type { OwnedRef } from '../testing/fake-apps.ts';
 import { storeFile } from '../testing/stored-file.ts';
 import { type FilesInstance, startTestFiles, type TestFiles } from '../testing/test-files.ts';
@@ -97,7 +97,7 @@ const CALLS: Record<string, () => Promise<unknown>> = {
       ...{ requestId: 'request-1', actor: undefined },
     }),
   'the end of an upload': () => files.uploads.endUpload({ accountId: ref.accountId, uploadId }),
-  'a sweep of uploads': () => sweepUploads(files.ctx),
+  'a sweep of uploads': () => sweepResumableUploads(files.ctx),
   'a deletion': () => files.client.deleteFile({ ...ref, fileId }),
   'incomplete clean-ups': () => selectHalfDeleted(files.ctx.db, 100),
   'a sweep of tombstones': () => purgeTombstones(files.ctx, new AbortController().signal),

@@ -7,7 +7,7 @@ import type { FilesContext } from '../context.ts';
 import { filesRoutes } from '../files.rpc.ts';
 import { sweepObjectDeletions } from '../storage/object-deletion/object-deletion.ts';
 import type { UploadResponse } from '../storage/upload/begin-upload.ts';
-import { createReceiveUpload, sweepExpiredUploads } from '../storage/upload/receive-upload.ts';
+import { createReceiveUpload, sweepAbandonedUploads } from '../storage/upload/receive-upload.ts';
 import type { OwnedRef } from './fake-apps.ts';
 import type { TestFiles } from './test-files.ts';
 
@@ -101,7 +101,7 @@ export const expireLease = (files: TestFiles, { accountId }: OwnedRef) =>
 export async function sweepAll(files: TestFiles, ref: OwnedRef) {
   const { signal } = new AbortController();
   await expireLease(files, ref);
-  await sweepExpiredUploads(files.ctx, signal);
+  await sweepAbandonedUploads(files.ctx, signal);
   await files.db.query(`update object_deletion set due_at = now() where object_key like '${ref.applicationId}/%'`);
   await sweepObjectDeletions(files.ctx, signal);
 }

@@ -6,6 +6,9 @@ import type { ReachedLimit } from '@latchkey/kit/errors/errors';
  */
 const WINDOW_MS = 15 * 60_000;
 
+/** Wrong passwords within sessions of an account in the window. */
+export const PASSWORD_FAILURES_MAX = 10;
+
 /** Failures of the window, oldest first. Future ones count, as clocks of processes may differ. */
 function recentFailures(failures: readonly Date[], now: Date): Date[] {
   const recent = failures.filter((at) => at.getTime() > now.getTime() - WINDOW_MS);

@@ -1,4 +1,3 @@
-import { PASSWORD_FAILURES_MAX } from '@latchkey/contract/limits';
 import type { DomainError } from '@latchkey/kit/errors/errors';
 import { parseId } from '@latchkey/kit/validation/id';
 import { recordFailures } from '../audit/credential-failures.ts';
@@ -10,7 +9,7 @@ import { attempt, codeLimitReached, countCodeFailure, takeCode } from '../two-fa
 import { lockTwoFactor, selectTwoFactor, type TwoFactorRow } from '../two-factor/two-factor.store.ts';
 import { type Account, type AccountRow, lockAccount, updateAccount } from './account.store.ts';
 import { getAccount } from './account.ts';
-import { failureLimitReached, withFailure } from './proof-failures.ts';
+import { failureLimitReached, PASSWORD_FAILURES_MAX, withFailure } from './proof-failures.ts';
 
 /** A session of an account without a password counts as a fresh sign-in for this long. */
 const FRESH_MS = 10 * 60_000;

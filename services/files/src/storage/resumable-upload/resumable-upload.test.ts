@@ -14,7 +14,7 @@ import { type ObjectStore, objectKey } from '../object-store/object-store.ts';
 import { findUnknownObjects } from '../reconciler/unknown-objects.ts';
 import { MIB } from '../upload/usage.ts';
 import { type Chunk, createAppendUpload } from './append-upload.ts';
-import { sweepUploads } from './resumable-upload.ts';
+import { sweepResumableUploads } from './resumable-upload.ts';
 
 const files = useTestFiles();
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest();
@@ -50,7 +50,7 @@ const bytesOf = async ({ applicationId }: OwnedRef, { id }: Upload) =>
 
 /** Rows and objects left of an application after a sweep. */
 async function holdings(ref: OwnedRef) {
-  await sweepUploads(files.ctx);
+  await sweepResumableUploads(files.ctx);
   await sweepAll(files, ref);
   return holdingsOf(files, ref);
 }
@@ -95,7 +95,7 @@ describe('an upload in chunks', () => {
     const finished = await append(ref, upload, 5, Buffer.alloc(0));
     expect(finished).toMatchObject({ id: upload.id, byteOffset: 5, checksum: sha256(Buffer.from('bytes')) });
     await age(25);
-    await sweepUploads(files.ctx);
+    await sweepResumableUploads(files.ctx);
     expect(await reasonOf(offsetOf(ref, upload))).toBe('upload_not_found');
     expect(await holdings(ref)).toEqual(ONE);
   });

@@ -101,7 +101,7 @@ export async function endUpload(ctx: FilesContext, accountText: string, idText: 
 }
 
 /** Ends expired uploads, and forgets those of a day ago. The sweeper removes their objects. */
-export async function sweepUploads({ db }: Pick<FilesContext, 'db'>): Promise<void> {
+export async function sweepResumableUploads({ db }: Pick<FilesContext, 'db'>): Promise<void> {
   await rows.endUploads(db, { expiredMax: SWEEP_MAX });
   await rows.deleteForgotten(db, SWEEP_MAX);
 }

@@ -105,7 +105,7 @@ async function abandon(ctx: FilesContext, { id, applicationId }: ClaimedIntent, 
 }
 
 /** Abandons the uploads whose process has ended or hangs. */
-export const sweepExpiredUploads = ({ db }: Pick<FilesContext, 'db'>, signal: AbortSignal) =>
+export const sweepAbandonedUploads = ({ db }: Pick<FilesContext, 'db'>, signal: AbortSignal) =>
   deleteInBatches(EXPIRED_MAX, signal, async (limit) => {
     const abandoned = await abandonExpired(db, limit);
     sweepRemoved.add(abandoned, 'abandoned_upload');

@@ -20,7 +20,7 @@ import {
   type Uploads,
 } from '../../testing/uploads.ts';
 import { objectKey } from '../object-store/object-store.ts';
-import { sweepExpiredUploads } from './receive-upload.ts';
+import { sweepAbandonedUploads } from './receive-upload.ts';
 import { MIB } from './usage.ts';
 
 const files = useTestFiles();
@@ -195,7 +195,7 @@ describe('the lease', () => {
     const sending = reasonOf(uploads.upload(ref, frozen));
     frozen.write(SOME);
     await isStored(ref);
-    await sweepExpiredUploads(files.ctx, new AbortController().signal);
+    await sweepAbandonedUploads(files.ctx, new AbortController().signal);
     expect(await holdingsOf(files, ref)).toEqual({ ...NOTHING, pending: 1, objects: 1 });
     await expireLease(files, ref);
     await uploads.upload(ref, SOME);
