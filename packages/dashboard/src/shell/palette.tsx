@@ -2,7 +2,7 @@ import { Autocomplete } from '@base-ui/react/autocomplete';
 import { Dialog } from '@base-ui/react/dialog';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { useMemo } from 'react';
+import { useMemo, useRef } from 'react';
 import { applicationsQuery } from '../api/queries.ts';
 import dialog from '../components/dialog.module.css';
 import { Icon, type IconName } from '../components/icon.tsx';
@@ -27,7 +27,9 @@ interface PaletteProps {
 /** Finds pages, applications and actions by their names. */
 export function Palette({ onClose, onShortcuts }: PaletteProps) {
   const commands = useCommands(onShortcuts);
+  const hasLeft = useRef(false);
   const run = (command: Command) => {
+    hasLeft.current = command.kind !== 'Action';
     onClose();
     command.run();
   };
@@ -35,7 +37,8 @@ export function Palette({ onClose, onShortcuts }: PaletteProps) {
     <Dialog.Root open onOpenChange={(isOpen) => !isOpen && onClose()}>
       <Dialog.Portal>
         <Dialog.Backdrop className={dialog.backdrop} />
-        <Dialog.Popup className={`${styles.popup} raised`} aria-label="Find">
+        {/* A new page takes the focus. */}
+        <Dialog.Popup className={`${styles.popup} raised`} aria-label="Find" finalFocus={() => !hasLeft.current}>
           <Autocomplete.Root
             open
             inline

@@ -30,6 +30,10 @@ describe('the dashboard in a browser', IN_CHROMIUM, () => {
     await page.keyboard.press('Enter');
     await heading(page, 'Applications').waitFor();
     await checkAccessibility(page);
+    await button(page, /^Find/).press('Enter');
+    await page.getByRole('combobox', { name: 'Find' }).fill('api');
+    await page.keyboard.press('Enter');
+    await page.locator('main:focus', { hasText: 'API keys' }).waitFor();
     await page.keyboard.press('Control+k');
     await page.getByRole('combobox', { name: 'Find' }).waitFor();
     await checkAccessibility(page);
