@@ -140,7 +140,9 @@ describe('further pages of the dashboard', IN_CHROMIUM, () => {
     ws.close();
     await showCount('0');
     // Changes, here and elsewhere, read no counts again.
+    const changed = page.waitForResponse('**/update-application-settings?*');
     await page.getByRole('switch').first().click();
+    await changed;
     await setSetting(owner.session, applicationId, 'version', '1.4.2');
     await page.getByText('1.4.2', { exact: true }).waitFor();
     expect(reads).toBe(1);
