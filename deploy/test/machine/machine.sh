@@ -160,7 +160,7 @@ within() { # seconds, command
   done
 }
 
-is_uploading() { query "select 1 from files.upload_intent where state <> 'abandoned'" | grep 1; }
+is_uploading() { query "select 1 from files.upload_intent" | grep 1; }
 # Runs a command during an upload, which has to succeed. Needs the functions client and query.
 upload_outlasts() { # name, seconds, command
   on bash -c 'head -c 20M /dev/urandom > /root/slow'
