@@ -80,7 +80,7 @@ const rules = [
     comment: 'What live clients hear, and when, is decided without knowing how it comes in or goes out.',
     from: { path: '^services/realtime/src/(hub|frame)/', pathNot: TESTS },
     to: {
-      path: '(fastify|@connectrpc|bullmq|/node_modules/(ws|ioredis)/|^packages/kit/src/(redis|queue|rpc|http)/|^services/realtime/src/((service|main|server)[.]ts$|(upgrade|fan-out)/))',
+      path: '(fastify|@connectrpc|bullmq|/node_modules/(ws|ioredis)/|^packages/kit/src/(redis|queue|rpc|http)/|^services/realtime/src/((service|main|server)[.]ts$|upgrade/|event/event-subscriber[.]ts$))',
     },
   },
   {

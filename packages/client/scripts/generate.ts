@@ -5,7 +5,7 @@ import { createClients } from '@latchkey/gateway/clients';
 import { readGatewayConfig } from '@latchkey/gateway/config';
 import { toOpenApiDocument } from '@latchkey/gateway/openapi/document';
 import { createRateLimits } from '@latchkey/gateway/rate-limit/rate-limits';
-import { createRoutes } from '@latchkey/gateway/routes/routes';
+import { createRoutes } from '@latchkey/gateway/routes/all-routes';
 import type { RouteContext } from '@latchkey/gateway/routing/route';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';

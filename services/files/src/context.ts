@@ -6,7 +6,7 @@ import { createProcessLock } from '@latchkey/kit/database/process-lock';
 import type { Logger } from '@latchkey/kit/log/logger';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
-import { createAvatarLimits } from './avatars/avatar-limits.ts';
+import { createAvatarLimits } from './avatars/avatar-quota.ts';
 import type { AvatarWorkerConfig, FilesConfig } from './config.ts';
 import type { FilesDatabase } from './db/schema.ts';
 import { createFileLimits } from './limits.ts';

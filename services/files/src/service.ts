@@ -11,7 +11,7 @@ import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { createAvatars, createAvatarWorker } from './avatars/avatar.queue.ts';
 import { avatarRpc } from './avatars/avatar.rpc.ts';
-import { DECODE_MS } from './avatars/avatar-limits.ts';
+import { DECODE_MS } from './avatars/avatar-quota.ts';
 import type { AvatarWorkerConfig, FilesConfig } from './config.ts';
 import { openContext, openStorage, SCHEMA } from './context.ts';
 import { createDataPath, dataPathRoutes } from './data-path.ts';

@@ -17,7 +17,7 @@ import { CursorSigner } from './cursor/cursor-signer.ts';
 import type { FilesDataPath } from './files-data-path.ts';
 import { RateLimiter } from './rate-limit/rate-limiter.ts';
 import { createRateLimits } from './rate-limit/rate-limits.ts';
-import { createRoutes } from './routes/routes.ts';
+import { createRoutes } from './routes/all-routes.ts';
 import { Gate, type GateOptions } from './routing/gate.ts';
 import type { RouteContext } from './routing/route.ts';
 import { createServer, type ServerOptions, stopMsMax } from './server.ts';

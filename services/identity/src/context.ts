@@ -11,9 +11,9 @@ import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { createPasswords, type PasswordCall, type Passwords } from './account/password.ts';
 import { createAppsClient } from './apps/apps.client.ts';
 import { createCredentialFailureLog } from './audit/credential-failures.ts';
+import { createEpochs, type Epochs } from './authentication/principal-epoch.ts';
 import type { IdentityConfig } from './config.ts';
 import type { IdentityDatabase } from './db/schema.ts';
-import { createEpochs, type Epochs } from './epoch/epoch.ts';
 import { createIssuers } from './oidc/issuer.ts';
 import { createIssuerKeys } from './trusted-issuer/issuer-keys.ts';
 

@@ -14,7 +14,7 @@ import { createSweeper } from '@latchkey/kit/sweeper/sweeper';
 import { COUNTING_INTERVAL_MS, createClientCount } from './client-count/client-count.ts';
 import type { RealtimeConfig } from './config.ts';
 import { createAppsClient } from './event/apps-client.ts';
-import { createFanOut } from './fan-out/fan-out.ts';
+import { createEventSubscriber } from './event/event-subscriber.ts';
 import { createHubs } from './hub/hubs.ts';
 import { watchSockets } from './live-metrics.ts';
 import { createEndpoint, createWebSocketServer } from './server.ts';
@@ -48,14 +48,14 @@ export function createRealtimeService(
   const { appsTransport, logger = createLogger('realtime', config.LOG_LEVEL) } = deps;
   const limits = { ...DEFAULTS, ...deps.overrides };
   const apps = createAppsClient(appsTransport);
-  const fanOut = createFanOut({
+  const subscriber = createEventSubscriber({
     redisUrl: redisUrls(config).events,
     logger,
     onPublished: (applicationId, text) => hubs.receive(applicationId, text),
     // Retried when the connection is ready again; until then reconciliation finds events.
     onReady: () => void hubs.resubscribe().catch(() => undefined),
   });
-  const hubs = createHubs({ apps, channels: fanOut, logger });
+  const hubs = createHubs({ apps, channels: subscriber, logger });
   const reconciling = createSweeper({
     intervalMs: limits.reconcileMs,
     logger,
@@ -82,7 +82,7 @@ export function createRealtimeService(
     },
     async start(): Promise<void> {
       changes.start();
-      await Promise.all([fanOut.start(), connectInBackground(redis)]);
+      await Promise.all([subscriber.start(), connectInBackground(redis)]);
       endpoint.listen({ host: config.REALTIME_HOST, port: config.REALTIME_PORT, backlog: BACKLOG });
       await once(endpoint, 'listening');
       reconciling.start();
@@ -99,7 +99,7 @@ export function createRealtimeService(
         () => counting.stop(),
         () => redis.disconnect(),
         () => changes.stop(),
-        () => fanOut.stop(),
+        () => subscriber.stop(),
         unwatch,
       );
     },

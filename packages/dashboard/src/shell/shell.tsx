@@ -1,7 +1,7 @@
 import { useIsFetching, useQueryClient } from '@tanstack/react-query';
 import { CatchBoundary, Outlet, useLocation, useMatches, useRouter } from '@tanstack/react-router';
 import { type ReactNode, Suspense, useEffect, useRef, useState } from 'react';
-import { followChanges } from '../api/changes.ts';
+import { followChanges } from '../api/follow-changes.ts';
 import { preloadDialogs } from '../components/dialog.tsx';
 import { Icon } from '../components/icon.tsx';
 import { lazyComponent } from '../components/lazy-component.ts';

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { changeEpoch } from '@latchkey/apps/event/event.store';
+import { changeEpoch } from '@latchkey/apps/event/event-log.store';
 import { prepareCopiedCluster } from '@latchkey/embedded/postgres/copied-cluster';
 import { copyFile, copyFolder, syncFolder, unlessMissing } from '@latchkey/embedded/postgres/copy-files';
 import { startPostgres } from '@latchkey/embedded/postgres/postgres';

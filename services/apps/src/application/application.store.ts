@@ -3,7 +3,7 @@ import { ApplicationSettingsSchema } from '@latchkey/proto/latchkey/apps/v1/appl
 import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
 import type pg from 'pg';
 import type { ApplicationTable, Db, SettingsRow } from '../db/schema.ts';
-import { createEventReads, EPOCH } from '../event/event.store.ts';
+import { createEventReads, EPOCH } from '../event/event-log.store.ts';
 import { createPreviousKeyRead } from '../runtime-key/previous-key.store.ts';
 import type { RuntimeKeyType } from '../runtime-key/vault.ts';
 import type { PageStart } from './page.ts';

@@ -8,7 +8,7 @@ import { hasLength } from '@latchkey/kit/validation/text';
 import type { CreateApplicationRequest, DeleteAccountApplicationsRequest } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../errors.ts';
-import { logEvents } from '../event/event.ts';
+import { logEvents } from '../event/event-log.ts';
 import * as store from './application.store.ts';
 import type { ApplicationRef } from './application-ref.ts';
 import { changeApplication, describeChange, recordChange } from './change-application.ts';

@@ -6,7 +6,7 @@ import type { Updateable } from 'kysely';
 import type { AppsContext } from '../context.ts';
 import type { ApplicationTable, Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
-import { type EventBody, logEvents, nextSequence } from '../event/event.ts';
+import { type EventBody, logEvents, nextSequence } from '../event/event-log.ts';
 import { type ApplicationRow, lockApplication, updateApplication } from './application.store.ts';
 import { type ApplicationRef, parseRef } from './application-ref.ts';
 

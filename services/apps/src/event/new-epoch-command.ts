@@ -3,7 +3,7 @@ import { createLogger } from '@latchkey/kit/log/logger';
 import type { Command } from '@latchkey/kit/process/commands';
 import { readMigrationConfig } from '@latchkey/kit/process/migrate-command';
 import { orExit } from '@latchkey/kit/process/run-service';
-import { changeEpoch } from './event.store.ts';
+import { changeEpoch } from './event-log.store.ts';
 
 /** For operators who restored the database: no client resumes into other events then. */
 export const newEpochCommand: Command = {

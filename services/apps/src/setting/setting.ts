@@ -14,7 +14,7 @@ import { type ApplicationAction, type ApplicationChange, changeApplication } fro
 import type { AppsContext } from '../context.ts';
 import type { SettingsRow } from '../db/schema.ts';
 import { errors } from '../errors.ts';
-import type { EventBody } from '../event/event.ts';
+import type { EventBody } from '../event/event-log.ts';
 
 type Value = boolean | string | undefined;
 

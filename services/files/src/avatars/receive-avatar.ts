@@ -13,7 +13,7 @@ import { objectKey } from '../storage/object-store/object-store.ts';
 import { type AccountBody, Overdue, putWithDeadline, runUploadCall } from '../storage/upload/upload-call.ts';
 import { VerifiedBody } from '../storage/upload/verified-body.ts';
 import { type Avatar, endOrphan, endWaiting, insertAvatar, selectAvatar } from './avatar.store.ts';
-import { createUploadQuota } from './avatar-limits.ts';
+import { createUploadQuota } from './avatar-quota.ts';
 
 export interface AvatarUpload extends AccountBody {
   readonly clientNetwork: string;

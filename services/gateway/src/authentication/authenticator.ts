@@ -1,5 +1,5 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { PRINCIPAL_AGE_MS_MAX } from '@latchkey/contract/principal';
+import { PRINCIPAL_AGE_MS_MAX } from '@latchkey/contract/principal-age';
 import { PrincipalKind, type Principal as PrincipalMessage } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { LRUCache } from 'lru-cache';
 import type { Clients } from '../clients.ts';

@@ -1,7 +1,7 @@
 import { countingList } from '@latchkey/testkit/values/counting-list';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { createRoutes } from '../routes/routes.ts';
+import { createRoutes } from '../routes/all-routes.ts';
 import type { RouteContext } from '../routing/route.ts';
 import { compileValidator } from './validation.ts';
 

@@ -1,6 +1,6 @@
 import { type JsonObject, toJson } from '@bufbuild/protobuf';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import { EVENT_WAIT_SECONDS_MAX, LIVE_EVENT_TYPE_PREFIX, toCloudEvent } from '@latchkey/contract/cloud-event';
+import { EVENT_WAIT_SECONDS_MAX, LIVE_EVENT_TYPE_PREFIX, toCloudEvent } from '@latchkey/contract/live-event';
 import { ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
 import {
   ApplicationService,

@@ -6,8 +6,8 @@ import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { z } from 'zod';
 import { errors } from '../errors.ts';
 import { parseJsonBody } from '../http/json-body.ts';
-import { checkOwned } from '../routing/application.ts';
 import { list } from '../routing/list.ts';
+import { checkOwned } from '../routing/resolve-application.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import {
   applicationQuery,

@@ -27,8 +27,8 @@ import { z } from 'zod';
 import type { Principal } from '../authentication/credential.ts';
 import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
-import { type ApplicationRef, checkReplay, resolveApplication } from '../routing/application.ts';
 import { list } from '../routing/list.ts';
+import { type ApplicationRef, checkReplay, resolveApplication } from '../routing/resolve-application.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationId, changeOf, EXAMPLE_IDS, idOf, textUpTo, timestamp, trimmedText, wholeNumber } from '../routing/schemas.ts';
 

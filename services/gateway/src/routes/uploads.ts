@@ -13,8 +13,8 @@ import { errors } from '../errors.ts';
 import { digestHeaders, requireDigest } from '../http/content-digest.ts';
 import { announcedByteSize, bytesTypeUnsupported, CHUNK_MEDIA_TYPE, sendContinue } from '../http/request-body.ts';
 import { currentRequest } from '../request-context.ts';
-import { checkReplay, resolveApplication } from '../routing/application.ts';
 import { readRequestBody } from '../routing/read-request-body.ts';
+import { checkReplay, resolveApplication } from '../routing/resolve-application.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationId, checksum, fileName, flag, idOf, idText, timestamp } from '../routing/schemas.ts';
 

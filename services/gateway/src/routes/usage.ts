@@ -1,6 +1,6 @@
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { z } from 'zod';
-import { checkOwned } from '../routing/application.ts';
+import { checkOwned } from '../routing/resolve-application.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationId, date, dayCount } from '../routing/schemas.ts';
 

@@ -9,9 +9,9 @@ import { parseForms } from '../http/oauth.ts';
 import { leaveBodyUnread, withoutIdleTimeout } from '../http/request-body.ts';
 import type { LimitState } from '../rate-limit/rate-limits.ts';
 import { currentRequest, type RequestContext } from '../request-context.ts';
-import { resolveApplication } from './application.ts';
 import type { Gate } from './gate.ts';
 import { createPresenter, type Present } from './present.ts';
+import { resolveApplication } from './resolve-application.ts';
 import { AlternativeSuccess, type Route } from './route.ts';
 
 declare module 'fastify' {

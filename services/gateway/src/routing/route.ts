@@ -13,7 +13,7 @@ import type { CursorSigner } from '../cursor/cursor-signer.ts';
 import type { errors } from '../errors.ts';
 import type { FilesDataPath } from '../files-data-path.ts';
 import type { Limit, LimitState, RateLimits } from '../rate-limit/rate-limits.ts';
-import type { ApplicationRef } from './application.ts';
+import type { ApplicationRef } from './resolve-application.ts';
 import { applicationQuery } from './schemas.ts';
 
 export interface RouteContext {

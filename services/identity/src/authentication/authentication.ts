@@ -5,9 +5,9 @@ import type pg from 'pg';
 import { parseApiKeyText } from '../api-key/api-key-text.ts';
 import type { IdentityContext } from '../context.ts';
 import type { ApiKeyTable, SessionTable } from '../db/schema.ts';
-import { apiKeyEpoch, sessionEpoch } from '../epoch/epoch.ts';
 import { errors } from '../errors.ts';
 import { csrfTokenOf, hashSessionToken, isSessionAlive, toStoredUserAgent } from '../session/session.ts';
+import { apiKeyEpoch, sessionEpoch } from './principal-epoch.ts';
 
 /** A use from the same address is recorded once in this time (authentication.proto). */
 const USE_INTERVAL_MS = 60_000;

@@ -1,6 +1,6 @@
 import type { Selectable } from 'kysely';
+import { apiKeyEpoch, sessionEpoch } from '../authentication/principal-epoch.ts';
 import type { Db, DeletedAccountTable } from '../db/schema.ts';
-import { apiKeyEpoch, sessionEpoch } from '../epoch/epoch.ts';
 
 export type DeletedAccountRow = Pick<Selectable<DeletedAccountTable>, 'account_id' | 'deleted_at'>;
 

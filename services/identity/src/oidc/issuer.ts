@@ -7,7 +7,7 @@ import { z } from 'zod';
 import type { Claims } from './claims.ts';
 import { createIssuerFetch, IssuerError, isRejectedByIssuer, SignInError, toDomainError } from './issuer-http.ts';
 import { type IssuerSettings, isEndpoint, isLoopbackHttp } from './issuer-settings.ts';
-import type { Flow } from './sealed.ts';
+import type { Flow } from './sealed-cookie.ts';
 
 /** Calls to all issuers in one process, divided equally, so that a slow issuer blocks no other. */
 const CALLS_MAX = 64;

@@ -20,7 +20,7 @@ import { insertUsedToken } from '../used-token/used-token.store.ts';
 import { type Person, toPerson } from './claims.ts';
 import { createLinkedAccount } from './oidc-account.ts';
 import { insertLinkOnce, selectLinkedAccount, updatePictureUrl } from './oidc-link.store.ts';
-import { type PendingSignIn, type Sealed, seal, sealedUntil, sealPending, unseal } from './sealed.ts';
+import { type PendingSignIn, type Sealed, seal, sealedUntil, sealPending, unseal } from './sealed-cookie.ts';
 
 export type FlowOutcome =
   | ({ readonly case: 'signedIn' } & SignedIn)

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { OPERATOR } from '@latchkey/audit/actor';
-import { PRINCIPAL_AGE_MS_MAX } from '@latchkey/contract/principal';
+import { PRINCIPAL_AGE_MS_MAX } from '@latchkey/contract/principal-age';
 import { ConfigError } from '@latchkey/kit/config/settings';
 import { DomainError } from '@latchkey/kit/errors/errors';
 import { createLogger } from '@latchkey/kit/log/logger';

@@ -5,9 +5,9 @@ import { hmac } from '@latchkey/kit/crypto/secrets';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import type { EndSessionRequest, ListSessionsRequest, SignOutRequest } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { asSession, recordAction } from '../audit/actions.ts';
+import { sessionEpoch } from '../authentication/principal-epoch.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
-import { sessionEpoch } from '../epoch/epoch.ts';
 import { errors } from '../errors.ts';
 import * as store from './session.store.ts';
 

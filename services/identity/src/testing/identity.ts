@@ -18,8 +18,8 @@ import { createTestClock, type TestClock } from '@latchkey/testkit/values/test-c
 import pg from 'pg';
 import { afterAll } from 'vitest';
 import { createPasswords, type Passwords } from '../account/password.ts';
+import { createEpochs } from '../authentication/principal-epoch.ts';
 import { readIdentityConfig } from '../config.ts';
-import { createEpochs } from '../epoch/epoch.ts';
 import { createIdentityService, type IdentityDeps, type IdentityService } from '../service.ts';
 import { createFakeApps, type FakeApps } from './fake-apps.ts';
 

@@ -4,9 +4,9 @@ import { CopyButton } from '../../components/copy-button.tsx';
 import { Icon } from '../../components/icon.tsx';
 import { formatExact } from '../../components/relative-time.tsx';
 import { ShortId } from '../../components/short-id.tsx';
-import { findIcon, nameAction } from './actions.ts';
+import { findIcon, nameAction } from './action-names.ts';
 import styles from './audit-log.module.css';
-import { describeActor, describeChange, describeValue, type Names, nameField } from './describe.ts';
+import { describeActor, describeChange, describeValue, type Names, nameField } from './describe-entry.ts';
 
 const timeOfDay = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 

@@ -10,9 +10,9 @@ import { PageHeader } from '../../components/page.tsx';
 import { SearchField } from '../../components/search-field.tsx';
 import { Skeleton } from '../../components/skeleton.tsx';
 import { EmptyState, ErrorState } from '../../components/states.tsx';
-import { ACTION_GROUPS } from './actions.ts';
+import { ACTION_GROUPS } from './action-names.ts';
 import styles from './audit-log.module.css';
-import { matchesText, type Names } from './describe.ts';
+import { matchesText, type Names } from './describe-entry.ts';
 import { Entry } from './entry.tsx';
 import { ExportButtons } from './export-buttons.tsx';
 

@@ -5,7 +5,7 @@ import { acquireAll, ConcurrencyLimit } from '@latchkey/kit/http/concurrency-lim
 import { waitForTurn } from '@latchkey/kit/http/response';
 import type { HttpRoute } from '@latchkey/kit/rpc/server/http-route';
 import { newId } from '@latchkey/kit/validation/id';
-import { createShare } from '../../concurrency.ts';
+import { createShare } from '../../concurrency-share.ts';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../errors.ts';
 import { downloadsMax, downloadsOpen } from '../../files-metrics.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { DomainError } from '@latchkey/kit/errors/errors';
 import { beforeAll, beforeEach } from 'vitest';
-import type { AvatarLimits } from '../../avatars/avatar-limits.ts';
+import type { AvatarLimits } from '../../avatars/avatar-quota.ts';
 import { type MakeContext, makeAvatar } from '../../avatars/make-avatar.ts';
 import { createReceiveAvatar, type ReceiveAvatar } from '../../avatars/receive-avatar.ts';
 import { sweepAvatars } from '../../avatars/record-avatar.ts';

@@ -3,7 +3,7 @@ import { APPLICATION_FLAGS } from '@latchkey/contract/setting-definitions';
 import { formatExact } from '../../components/relative-time.tsx';
 import { formatBytes } from '../../format/bytes.ts';
 import { nameScopes } from '../api-keys/scopes.ts';
-import { nameAction } from './actions.ts';
+import { nameAction } from './action-names.ts';
 
 /** Names of things that still exist, by id. */
 export interface Names {

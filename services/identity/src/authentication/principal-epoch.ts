@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { PRINCIPAL_AGE_MS_MAX } from '@latchkey/contract/principal';
+import { PRINCIPAL_AGE_MS_MAX } from '@latchkey/contract/principal-age';
 import type { Logger } from '@latchkey/kit/log/logger';
 import type { Redis } from '@latchkey/kit/redis/redis';
 

@@ -17,7 +17,7 @@ import {
   selectDeletions,
   selectLiveStates,
   selectOwnEventsAfter,
-} from './event.store.ts';
+} from './event-log.store.ts';
 
 export type EventBody = Exclude<NonNullable<MessageInitShape<typeof ApplicationEventSchema>['event']>, { case: undefined }>;
 

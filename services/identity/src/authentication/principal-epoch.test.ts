@@ -5,7 +5,7 @@ import { holdLocks, waitersForLocks } from '@latchkey/testkit/postgres/lock-wait
 import { expect, test } from 'vitest';
 import { openTestIdentity, outcomeOf } from '../testing/identity.ts';
 import { createSomeKey, keyCredential, present, type SomeKey, sessionCredential, signUpSomeone } from '../testing/sample.ts';
-import { createEpochs } from './epoch.ts';
+import { createEpochs } from './principal-epoch.ts';
 
 const identity = await openTestIdentity();
 

@@ -3,7 +3,7 @@ import { eventChannelOf } from '@latchkey/kit/redis/live-channels';
 import { connectInBackground, createSubscriber } from '@latchkey/kit/redis/redis';
 
 /** Receives the published events of the applications that a node has subscribed to. */
-export function createFanOut(options: {
+export function createEventSubscriber(options: {
   readonly redisUrl: string;
   readonly logger: Logger;
   readonly onPublished: (applicationId: string, text: string) => void;

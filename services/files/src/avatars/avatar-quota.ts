@@ -1,6 +1,6 @@
 import { AVATAR_BYTES_MAX, AVATAR_PIXELS_MAX } from '@latchkey/contract/avatar';
 import { acquireAll, ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
-import { createShare } from '../concurrency.ts';
+import { createShare } from '../concurrency-share.ts';
 import type { FilesConfig } from '../config.ts';
 import { errors } from '../errors.ts';
 

@@ -5,7 +5,7 @@ import { refusalOf } from '@latchkey/testkit/refusal';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { eventsOf, insertVersionChanges, rowOf } from '../testing/rows.ts';
 import { type OwnedRef, range, useTestApps } from '../testing/test-apps.ts';
-import { changeEpoch } from './event.store.ts';
+import { changeEpoch } from './event-log.store.ts';
 
 const apps = useTestApps();
 
