@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -108,7 +109,7 @@ it('a backup is rejected when a file of it was changed, is missing or was added'
   await expect(verify()).rejects.toThrow('files/c is not part of it');
 });
 
-it('a .tar file that ends early is rejected, wherever it was cut', async () => {
+it('a .tar file that ends early, wherever it was cut, or is none is rejected', async () => {
   const [backup, path, restored] = [join(dir, 'backup'), join(dir, 'backup.tar'), join(dir, 'restored')];
   const pack = () => create({ file: path, cwd: backup, portable: true }, ['manifest.json', 'files']);
   await mkdir(join(backup, 'files'), { recursive: true });
@@ -123,6 +124,10 @@ it('a .tar file that ends early is rejected, wherever it was cut', async () => {
     await expect(run(restore, restored, path), `${left} of ${size} bytes`).rejects.toThrow("backup.tar can't be unpacked");
     expect(await readdir(dir)).toEqual(['backup', 'backup.tar']);
   }
+  // Longer than what is read at a time.
+  await writeFile(path, 'no archive'.repeat(100_000));
+  await expect(run(restore, restored, path)).rejects.toThrow("backup.tar can't be unpacked");
+  expect(await readdir(dir)).toEqual(['backup', 'backup.tar']);
   // The whole archive is unpacked, and lacks only the database.
   await pack();
   await expect(run(restore, restored, path)).rejects.toThrow('postgres');
@@ -137,10 +142,12 @@ it('no deletion commits while a backup ends, and an object in the snapshot outli
     await client.connect();
     onTestFinished(() => client.end());
   }
-  const object = join(dir, 'objects', 'application', 'file');
-  await mkdir(join(dir, 'objects', 'application'), { recursive: true });
+  const [application, file] = [randomUUID(), randomUUID()];
+  const object = join(dir, 'objects', application, file);
+  await mkdir(join(dir, 'objects', application, 'foreign'), { recursive: true });
+  await writeFile(join(dir, 'objects', 'foreign'), '');
   const snapshot = await createObjectSnapshot(dir);
-  const deletion = () => deleter.query(`insert into files.object_deletion (object_key) values ('application/file')`);
+  const deletion = () => deleter.query(`insert into files.object_deletion (object_key) values ('${application}/${file}')`);
   await stopWithoutDeletions(admin, snapshot, async () => {
     // Committed after the folder was first listed, before the moment of the backup.
     await writeFile(object, 'bytes');
@@ -148,8 +155,8 @@ it('no deletion commits while a backup ends, and an object in the snapshot outli
   });
   await deletion();
   await rm(object);
-  expect([...snapshot.keys()]).toEqual(['application/file']);
-  expect((await stat(snapshot.pathOf('application/file'))).size).toBe(5);
+  expect([...snapshot.keys()]).toEqual([`${application}/${file}`]);
+  expect((await stat(snapshot.pathOf(`${application}/${file}`))).size).toBe(5);
 });
 
 it('the commands reject unsupported data and change nothing', { timeout: 60_000 }, async () => {

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { copyFile, link, mkdir, readdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { unlessMissing } from '@latchkey/embedded/postgres/copy-files';
+import { isId } from '@latchkey/files/storage/object-store/object-store';
 
 const PREFIX = 'backup-';
 
@@ -30,8 +31,9 @@ export async function createObjectSnapshot(objectsDir: string) {
   return {
     /** Adds the objects that are new since the last call. */
     async update() {
-      for (const owner of await list('objects')) {
-        for (const id of await list('objects', owner)) {
+      // Other names are of files that someone put there.
+      for (const owner of (await list('objects')).filter(isId)) {
+        for (const id of (await list('objects', owner)).filter(isId)) {
           if (!keys.has(`${owner}/${id}`)) await unlessMissing(add(`${owner}/${id}`));
         }
       }

@@ -98,8 +98,10 @@ async function unpack(path: string, dir: string): Promise<void> {
     isWhole = true;
   });
   await new Promise((resolve, reject) => {
-    const source = createReadStream(path).once('error', reject);
-    source.pipe(unpacking.once('error', reject).once('close', resolve));
+    const source = createReadStream(path);
+    const fail = (err: Error) => reject(source.destroy() && err);
+    // Each block of a file that is no archive is an error.
+    source.on('error', fail).pipe(unpacking.on('error', fail).once('close', resolve));
   });
   if (!isWhole) throw new Error('it ends early. Copy it again.');
 }
