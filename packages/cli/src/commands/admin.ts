@@ -66,15 +66,13 @@ export function addAdmin(program: CliCommand, programs: AdminPrograms): void {
   }
 }
 
-async function run(name: AdminName, programs: AdminPrograms, root: CliCommand, { env, stdout, stderr }: Io): Promise<void> {
+async function run(name: AdminName, programs: AdminPrograms, root: CliCommand, { env }: Io): Promise<void> {
   const program = programs[name];
   if (!program) throw new CliError('failed', whereToRun(name, programs));
   const { rawArgs } = root as CliCommand & { readonly rawArgs: readonly string[] };
   // The arguments as they were given: commander removes its options from them.
   const start = rawArgs.findIndex((arg, index) => arg === name && rawArgs[index - 1] === 'admin') + 1;
   if (start === 0) throw new CliError('usage', `Write options after "latchkey admin ${name}".`);
-  // The program stops what it started before it ends, also when its output is closed.
-  for (const stream of [stdout, stderr]) stream.removeAllListeners('error');
   await program(env.npm_lifecycle_event === name ? `npm run ${name} --` : `latchkey admin ${name}`, rawArgs.slice(start));
 }
 

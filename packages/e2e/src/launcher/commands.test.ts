@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -21,6 +21,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { createDataDir } from '../instance/launcher-process.ts';
 import { findServerProcesses } from '../instance/running-processes.ts';
 
+const LATCHKEY = `${ROOT}packages/launcher/src/latchkey-cli.ts`;
 const CACHE_DIR = `${ROOT}node_modules/.cache/latchkey`;
 const SECRET_KEY = 'a-secret-key-of-the-tests-of-commands';
 const starts = (purpose: string) => `Latchkey does not run: starting its PostgreSQL for ${purpose}.`;
@@ -55,7 +56,7 @@ afterAll(() => stops.disposeAsync());
 
 /** Starts a command on the data folder. */
 function run(name: 'accounts' | 'check-files', ...args: string[]) {
-  const child = spawn(process.execPath, [`${ROOT}packages/launcher/src/latchkey-cli.ts`, 'admin', name, ...args], {
+  const child = spawn(process.execPath, [LATCHKEY, 'admin', name, ...args], {
     env: { ...programEnv(), HOME: process.env.HOME, DATA_DIR: dir },
   });
   const closed = new Promise<number | null>((resolve) => child.once('close', resolve));
@@ -104,6 +105,11 @@ describe('with a running Latchkey', () => {
     const env = { DATA_DIR: dir, DATABASE_URL: 'postgres://elsewhere/latchkey', OBJECTS_DIR: '/objects' };
     const { config } = await openCheckTarget(env, () => {});
     expect(config).toMatchObject({ DATABASE_URL: env.DATABASE_URL, OBJECTS_DIR: '/objects' });
+  });
+
+  it('the reader of the help may go away', () => {
+    const args = ['-c', '"$0" "$1" admin accounts --help | true', process.execPath, LATCHKEY];
+    expect(spawnSync('sh', args, { env: programEnv(), encoding: 'utf8' }).stderr).toBe('');
   });
 
   it('a password that accounts generates is in no file of the data folder', async () => {

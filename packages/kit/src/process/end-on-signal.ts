@@ -18,6 +18,6 @@ export function endOnSignal(close: () => Promise<unknown>, brokenCode: number): 
   for (const signal of SIGNALS) process.on(signal, () => end(128 + constants.signals[signal]));
   process.once('disconnect', () => end(128 + constants.signals.SIGTERM));
   process.channel?.unref();
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => end(brokenCode));
+  for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners('error').on('error', () => end(brokenCode));
   return { begun: () => begun };
 }
