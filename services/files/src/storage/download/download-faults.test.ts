@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '@latchkey/testkit/eventually';
 import { openRawClient, type RawClient } from '@latchkey/testkit/network/raw-client';
 import { startTcpProxy } from '@latchkey/testkit/network/tcp-proxy';
@@ -127,6 +128,21 @@ describe('a store that fails', () => {
     const headers = { range: 'bytes=0-99' };
     const { status, body, whole } = await server.fetch(url, { headers, onFirstBytes: first.resolve });
     expect([status, body.byteLength, whole]).toEqual([206, 60, false]);
+  });
+
+  it('sends the last bytes when its object has ended, as the client may close the connection then', async () => {
+    let [received, receivedBeforeEnd] = [false, true];
+    const pieces = async function* () {
+      yield BYTES.subarray(0, 100);
+      await delay(20);
+      receivedBeforeEnd = received;
+    };
+    reading = insteadOf(() => Readable.from(pieces()));
+    const onFirstBytes = () => {
+      received = true;
+    };
+    const { whole } = await server.fetch(url, { headers: { range: 'bytes=0-99' }, onFirstBytes });
+    expect([whole, receivedBeforeEnd]).toEqual([true, false]);
   });
 
   it('is cut off when it stalls', async () => {

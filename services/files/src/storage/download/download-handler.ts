@@ -13,7 +13,16 @@ import { type StoredFile, selectFileOfObject } from '../file/file.store.ts';
 import { type ByteRange, objectKey } from '../object-store/object-store.ts';
 import { toDomainError } from '../upload/upload-call.ts';
 import { checkPreconditions, parseRange } from './conditional-request.ts';
-import { bodyHeaders, fileHeaders, httpErrors, internal_error, sendBody, sendError, validatorsOf } from './download-response.ts';
+import {
+  bodyHeaders,
+  fileHeaders,
+  httpErrors,
+  internal_error,
+  ObjectSizeError,
+  sendBody,
+  sendError,
+  validatorsOf,
+} from './download-response.ts';
 import { DOWNLOADS_PATH } from './download-url.ts';
 
 /**
@@ -152,7 +161,7 @@ async function send(
     await sendBody(res, body, { byteSize, stallTimeoutMs });
     ctx.logger.debug(facts(), 'download');
   } catch (err) {
-    ctx.logger.info({ ...facts(), err }, 'download cut short');
+    ctx.logger[err instanceof ObjectSizeError ? 'error' : 'info']({ ...facts(), err }, 'download cut short');
   }
 }
 

@@ -76,6 +76,9 @@ export function sendError(
     .end(body);
 }
 
+/** The object is damaged: its size is not the file's. */
+export class ObjectSizeError extends Error {}
+
 /**
  * Sends a body as fast as the client reads it, one chunk at a time. Where the bytes end early, are
  * too many, fail, or stall, it destroys the connection, so that the client sees a body that was cut
@@ -98,15 +101,19 @@ export async function sendBody(
   res.once('close', onClose);
   try {
     let left = byteSize;
+    let last: Buffer | undefined;
     for await (const chunk of source as AsyncIterable<Buffer>) {
       timer.refresh();
       left -= chunk.byteLength;
-      if (left < 0) throw new Error(`The object has more than ${byteSize} bytes`);
+      if (left < 0) throw new ObjectSizeError(`The object has more than ${byteSize} bytes`);
       bytesSent.add(chunk.byteLength);
-      await writeChunk(res, chunk);
+      if (left === 0) last = chunk;
+      else await writeChunk(res, chunk);
       timer.refresh();
     }
-    if (left > 0) throw new Error(`The object lacks ${left} of ${byteSize} bytes`);
+    if (left > 0) throw new ObjectSizeError(`The object lacks ${left} of ${byteSize} bytes`);
+    // After the end of the source: the client may close the connection once it has these bytes.
+    if (last) await writeChunk(res, last);
     res.off('close', onClose);
     await new Promise<void>((resolve) => res.end(resolve));
   } catch (err) {
