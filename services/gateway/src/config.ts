@@ -24,7 +24,7 @@ const serviceSettings = z.object({
   /** Target of redirects after OpenID Connect. Unset means that browsers get the envelope. */
   OIDC_RETURN_URL: urlSetting('http:', 'https:').optional(),
   /** True if `/` serves the dashboard. */
-  DASHBOARD: z.enum(['on', 'off']).default('on'),
+  DASHBOARD: z.enum(['on', 'off'], 'must be on or off').default('on'),
   /** URL of live events for browsers. Unset, it follows from the address of the dashboard. */
   PUBLIC_REALTIME_URL: urlSetting('ws:', 'wss:').optional(),
   /** Port of live events at the host of the dashboard, unless a proxy serves both on one port. */

@@ -75,6 +75,10 @@ describe('service credentials', () => {
     expect(readConfig(of, { CREDENTIALS: ` ${printable} , ${other}` })).toEqual({ CREDENTIALS: [printable, other] });
   });
 
+  it.each([',', Array(3).fill('c'.repeat(32)).join(',')])('are one or two, and not %j', (CREDENTIALS) => {
+    expect(problemsOf({ CREDENTIALS }, of)).toEqual(['CREDENTIALS must hold one or two credentials']);
+  });
+
   it.each(['密'.repeat(32), `${'c'.repeat(32)} ${'c'.repeat(32)}`, `${'c'.repeat(32)},${'é'.repeat(32)}`])(
     'reject %s',
     (CREDENTIALS) => {

@@ -101,6 +101,6 @@ export const logLevelSetting = z.enum(
 export const headerSecretSetting = secretSetting.regex(/^[\x21-\x7e]*$/, 'must be of printable ASCII characters, without blanks');
 
 /** Credentials between services: the first is sent, either is accepted (docs/settings.md). */
-export const serviceCredentialsSetting = listSetting.pipe(
-  z.tuple([headerSecretSetting], headerSecretSetting).check(z.maxLength(2, 'must hold one or two credentials')),
-);
+export const serviceCredentialsSetting = listSetting
+  .refine(({ length }) => length === 1 || length === 2, 'must hold one or two credentials')
+  .pipe(z.tuple([headerSecretSetting], headerSecretSetting));
