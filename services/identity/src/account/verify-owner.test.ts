@@ -132,20 +132,31 @@ test('wrong passwords count as wrong codes too; over that limit only an unused r
   expect(await disable({ accountId, password: PASSWORD, code: present(recoveryCodes[0]) })).toBe('done');
 });
 
-test('a password that is changed while it is verified is wrong, does not count and uses up no code', async () => {
-  const { accountId, code } = await guardSomeone(identity);
+/** Calls that run a statement on the account while they verify its password. */
+function whileVerifying(statement: string, accountId: string) {
   const real = createTestPasswords();
   const verify = async (stored: string | undefined, password: string) => {
     const matches = await real.verify(stored, password);
-    await identity.db.query(`update account set password_hash = 'another' where id = $1`, [accountId]);
+    await identity.db.query(statement, [accountId]);
     return matches;
   };
-  const { twoFactor } = identity.connect({ passwords: { ...real, verify } });
+  return identity.connect({ passwords: { ...real, verify } });
+}
+
+test('a password that is changed while it is verified is wrong, does not count and uses up no code', async () => {
+  const { accountId, code } = await guardSomeone(identity);
+  const { twoFactor } = whileVerifying(`update account set password_hash = 'another' where id = $1`, accountId);
   const request = { accountId, password: PASSWORD, code: code() };
   expect(await outcomeOf(twoFactor.disableTwoFactor(request))).toBe('owner_password_wrong');
   const { rows } = await identity.db.query('select password_failures from account where id = $1', [accountId]);
   expect(rows).toEqual([{ password_failures: [] }]);
   expect(await outcomeOf(identity.twoFactor.verifyTwoFactorCode({ accountId, code: code() }))).toBe('done');
+});
+
+test('the session of an account that is deleted while its password is verified has ended', async () => {
+  const { account } = await signUpSomeone(identity);
+  const { accounts } = whileVerifying('delete from account where id = $1', account.id);
+  expect(await outcomeOf(accounts.deleteAccount({ accountId: account.id, password: PASSWORD }))).toBe('session_invalid');
 });
 
 test('an account without a password is verified by its second factor alone', async () => {

@@ -25,8 +25,7 @@ type OwnersChange<T> = (tx: Db, current: AccountRow, twoFactor: TwoFactorRow | u
  * Runs a transaction for what a session alone must not do, such as linking. An account without a
  * password needs a session opened within 10 minutes, also where it has a second factor, which an
  * intruder with a session could have turned on.
- * @throws `account_not_found`, `session_invalid`, `oidc_session_too_old`, and what
- * {@link runAsOwner} throws
+ * @throws `account_not_found`, `oidc_session_too_old`, and what {@link runAsOwner} throws
  */
 export async function runAsVerifiedOwner<T>(
   ctx: ActingContext,
@@ -50,8 +49,8 @@ async function requireFreshSession(ctx: IdentityContext, account_id: string, ses
  * factor. Wrong passwords count for the account and, like wrong codes, for its second factor. Over
  * either limit no password is verified.
  * @param run gets the locked account, and its second factor where that is on
- * @throws `password_missing`, `owner_password_wrong`, `password_attempts_reached`,
- * `two_factor_required`, `two_factor_code_invalid`, `two_factor_attempts_reached`
+ * @throws `session_invalid`, `password_missing`, `owner_password_wrong`,
+ * `password_attempts_reached`, `two_factor_required`, `two_factor_code_invalid`, `two_factor_attempts_reached`
  */
 export async function runAsOwner<T>(ctx: ActingContext, account: Account, proof: OwnerProof, run: OwnersChange<T>): Promise<T> {
   return recordFailures(ctx, { accountId: account.id, action: 'account.proof_failed' }, async () => {
@@ -60,10 +59,11 @@ export async function runAsOwner<T>(ctx: ActingContext, account: Account, proof:
       const current = await lockAccount(tx, account.id);
       const row = await lockTwoFactor(tx, account.id);
       const twoFactor = row?.enabled_at ? row : undefined;
-      const reached = current && (await limitReached(ctx, tx, current, twoFactor, proof));
+      if (!current) return errors.session_invalid();
+      const reached = await limitReached(ctx, tx, current, twoFactor, proof);
       if (reached) return reached;
       // Changed since it was verified: wrong, but no guess.
-      if (current?.password_hash !== account.password_hash) return errors.owner_password_wrong();
+      if (current.password_hash !== account.password_hash) return errors.owner_password_wrong();
       if (!matches) {
         await updateAccount(tx, account.id, { password_failures: withFailure(current.password_failures, ctx.clock()) });
         if (twoFactor) await countCodeFailure(ctx, tx, twoFactor);
