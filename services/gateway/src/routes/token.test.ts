@@ -29,7 +29,8 @@ async function post(body: string | URLSearchParams, headers: Record<string, stri
 const form = (change: object) => new URLSearchParams(Object.entries({ ...FORM, ...change }) as Array<[string, string]>);
 
 test('ignores unknown and empty parameters', async () => {
-  expect((await post(form({ audience: '', resource: 'x' }))).outcome).toBe('200');
+  const { outcome, headers } = await post(form({ audience: '', resource: 'x' }));
+  expect([outcome, headers.get('cache-control'), headers.get('pragma')]).toEqual(['200', 'no-store', 'no-cache']);
 });
 
 test.each<[string, string, string]>([

@@ -41,6 +41,8 @@ export const tokenRoutes = ({ clients: { trustedIssuers }, limits }: RouteContex
       'Errors are those of RFC 6749. A token that is not valid or not accepted is `invalid_request`; an `audience` that names no or several trusted issuers is `invalid_target`, a `scope` beyond its scopes `invalid_scope`.',
     ].join(' '),
     isOAuth: true,
+    // Required by RFC 6749, 5.1.
+    headersAlways: { Pragma: 'no-cache' },
     limit: { limit: limits.tokenExchange, per: 'ip' },
     body,
     data: token,

@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, randomUUID } from 'node:crypto';
 import { auditReader } from '@latchkey/audit/testing/audit-reader';
 import { refusalOf } from '@latchkey/testkit/refusal';
 import { exportSPKI, importJWK } from 'jose';
@@ -223,6 +223,12 @@ describe('of several trusted issuers', () => {
     const { accessToken } = await exchange(await first.token(), second.trusted.id);
     const { principal } = await authentication.authenticate({ credential: keyCredential(accessToken) });
     expect(principal?.accountId).toBe(second.accountId);
+  });
+
+  test('an audience names one, also if it is a UUID', async () => {
+    const audience = randomUUID();
+    const { token } = await trustSome({ audience });
+    expect(await outcomeOf(exchange(await token({ aud: audience }), audience))).toBe('done');
   });
 
   test('another audience names none, nor does the id of none', async () => {

@@ -53,7 +53,9 @@ export async function selectCandidates(
     .limit(limit);
   if (target === undefined) return found.execute();
   const id = parseId(target);
-  return found.where(id ? 'id' : 'audience', '=', id ?? target).execute();
+  const named = id ? await found.where('id', '=', id).execute() : [];
+  // The audience of some issuers is a UUID too.
+  return named.length > 0 ? named : found.where('audience', '=', target).execute();
 }
 
 const exchangedKeysOf = (db: Db, accountId: string, now: Date) =>
