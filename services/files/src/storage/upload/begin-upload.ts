@@ -52,7 +52,9 @@ export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescr
   const { file: former } = holders;
   if (isTaken(holders)) {
     const checksum = Buffer.from(expectedChecksum ?? []);
-    const stored = await findRepeated(ctx.db, ctx.origin, { accountId, applicationId, displayName, checksum });
+    // A request without a body repeats nothing.
+    const stored =
+      byteSize !== 0 && (await findRepeated(ctx.db, ctx.origin, { accountId, applicationId, displayName, checksum }));
     if (stored) return { stored };
     if (isTaken(holders, replace)) throw errors.file_name_taken();
   }

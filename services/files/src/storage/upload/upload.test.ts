@@ -91,8 +91,8 @@ describe('an upload', () => {
 
 describe('an upload that is repeated with its checksum', () => {
   const announced = { name: 'release', expectedChecksum: sha256(SOME) };
-  const beginAs = (ref: OwnedRef, credentialId: string, expectedChecksum = announced.expectedChecksum) => {
-    const description = { ...ref, fileName: announced.name, expectedChecksum: new Uint8Array(expectedChecksum) };
+  const beginAs = (ref: OwnedRef, credentialId: string, expectedChecksum = announced.expectedChecksum, more = {}) => {
+    const description = { ...ref, fileName: announced.name, expectedChecksum: new Uint8Array(expectedChecksum), ...more };
     return uploads.client.beginUpload(description, { headers: { [ACTOR_HEADER]: `api_key ${credentialId} -` } });
   };
 
@@ -110,8 +110,9 @@ describe('an upload that is repeated with its checksum', () => {
       reasonOf(uploads.begin(ref, announced)),
       reasonOf(beginAs(ref, credentialId, sha256(Buffer.from('others')))),
       reasonOf(beginAs(ref, credentialId, Buffer.alloc(0))),
+      reasonOf(beginAs(ref, credentialId, announced.expectedChecksum, { byteSize: 0n })),
     ]);
-    expect(others).toEqual(Array(4).fill('file_name_taken'));
+    expect(others).toEqual(Array(5).fill('file_name_taken'));
     await files.db.query(`update audit_entry set at = at - interval '10 minutes' where subject_id = $1`, [stored.id]);
     expect(await reasonOf(beginAs(ref, credentialId))).toBe('file_name_taken');
     expect(await holdingsOf(files, ref)).toEqual(ONE);
