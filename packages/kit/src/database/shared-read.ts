@@ -46,14 +46,19 @@ function createRead<R extends object, V>(
   // OFFSET 0 leaves the planner one way: an index lookup for each key.
   const text = `select asked.n, found.* from unnest(${arrays}) with ordinality as asked (${Object.keys(key)}, n)
     cross join lateral (${select} offset 0) as found`;
-  const loader = new DataLoader<readonly unknown[], V>(
+  const loader = new DataLoader<readonly unknown[], V, string>(
     async (keys) => {
+      // Equal keys of a turn share a row, and later ones read again.
+      loader.clearAll();
       const values = arrays.map((_, part) => keys.map((parts) => parts[part]));
       const { rows } = await pool.query<Numbered<R>>({ name, text, values });
       const found = arrange(rows);
       return keys.map((_, index) => found.get(index + 1) ?? none);
     },
-    { cache: false, maxBatchSize: keysMax, batchScheduleFn: setImmediate },
+    { cacheKeyFn: textOf, maxBatchSize: keysMax, batchScheduleFn: setImmediate },
   );
   return (...key: readonly unknown[]): Promise<V> => loader.load(key);
 }
+
+const textOf = (key: readonly unknown[]): string =>
+  key.map((part) => (Buffer.isBuffer(part) ? part.toString('latin1') : part)).join(' ');
