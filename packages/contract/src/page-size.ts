@@ -12,3 +12,5 @@ export const AUDIT_PAGE_SIZE = { max: 100, default: 50 } as const;
 
 /** Most releases of a list, which has the newest. */
 export const RELEASES_LISTED_MAX = 100;
+/** Their notes and files in all, in KB: what a message of 1 MiB takes. */
+export const RELEASES_LISTED_KB_MAX = 1_000;

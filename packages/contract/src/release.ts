@@ -26,3 +26,7 @@ export const RELEASES_MAX = 500;
 export const FEED_RECENT_RELEASES = 10;
 /** Most releases of a feed, with lower ones for other platforms and outside of roll-outs. */
 export const FEED_RELEASES_MAX = 20;
+/** Notes of a feed in all, in UTF-16 units: the longest ones of the highest version fit. */
+export const FEED_NOTES_LENGTH_MAX = 2 * RELEASE_NOTES_MAX;
+/** A feed as it is stored, in bytes of JSON. */
+export const FEED_BYTES_MAX = 256 * 1024;

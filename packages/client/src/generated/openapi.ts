@@ -1321,7 +1321,7 @@ export interface paths {
         };
         /**
          * List the releases of an application
-         * @description Newest first, at most 100.
+         * @description Newest first, at most 100, and at most 1,000 KB of notes and artifacts.
          *
          *     Needs the scope `files:read`, or a dashboard session.
          */

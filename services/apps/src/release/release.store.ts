@@ -26,10 +26,24 @@ const releases = (db: Db) =>
     .select([...RELEASE])
     .select(artifacts.as('artifacts'));
 
-/** Releases of an application, newest first. */
-export function selectReleases(db: Db, applicationId: string, limit: number): Promise<ReleaseWithArtifacts[]> {
-  const found = releases(db).where('application_id', '=', applicationId);
-  return found.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).execute();
+/** Bytes of a release of a list besides its notes, and of an artifact besides name and signature. */
+const RELEASE_BYTES = 300;
+const ARTIFACT_BYTES = 400;
+
+/** Releases of an application, newest first, up to a number and to so many bytes in all. */
+export function selectReleases(db: Db, applicationId: string, { limit, bytesMax }: { limit: number; bytesMax: number }) {
+  const newest = sql<string>`(
+    select id from (
+      select id, sum(octet_length(notes) + ${RELEASE_BYTES}::int + coalesce((
+          select sum(octet_length(name) + octet_length(signature) + ${ARTIFACT_BYTES}::int)
+          from release_artifact where release_id = newest.id), 0)) over (order by created_at desc, id desc) as bytes
+      from (
+        select id, notes, created_at from release where application_id = ${applicationId}
+        order by created_at desc, id desc limit ${limit}
+      ) as newest
+    ) as summed where bytes <= ${bytesMax}
+  )`;
+  return releases(db).where('release.id', 'in', newest).orderBy('created_at', 'desc').orderBy('id', 'desc').execute();
 }
 
 /** Platforms of a release, each with an architecture. */
@@ -91,8 +105,7 @@ export async function replaceArtifacts(
 }
 
 /** Writes what updaters are offered of a channel. */
-export async function writeFeed(tx: Db, applicationId: string, channel: string, offered: readonly ReleaseWithArtifacts[]) {
-  const json = JSON.stringify(offered);
+export async function writeFeed(tx: Db, applicationId: string, channel: string, json: string): Promise<void> {
   await tx
     .insertInto('release_feed')
     .values({ application_id: applicationId, channel, releases: json })

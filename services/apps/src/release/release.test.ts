@@ -127,6 +127,25 @@ describe('a feed', () => {
     expect(versions.slice(9)).toEqual(['1.3.0', '1.2.0', '1.0.0']);
   });
 
+  it('and a list have bounds: lower versions lose their notes, then their place', async () => {
+    const owned = await apps.createOwned();
+    const create = async (version: string, signatureLength: number) => {
+      const signature = '😀'.repeat(signatureLength);
+      const artifacts = Array.from({ length: 32 }, (_, n) => ({ ...artifact, arch: `a${n}`, signature }));
+      const release = { version, channel: 'stable', notes: 'x'.repeat(10_000), rolloutPercent: 100, artifacts };
+      const created = await apps.releases.createRelease({ ...owned, release });
+      const files = artifacts.map(() => ({ ...inspected, signature }));
+      return () => apps.releases.publishRelease({ ...owned, releaseId: created.release?.id ?? '', files });
+    };
+    for (const version of ['1.0.0', '1.1.0', '1.2.0', '1.3.0']) await (await create(version, 500))();
+    const offered = (await feedOf(owned)).map(({ version, notes }) => `${version} ${notes.length}`);
+    expect(offered).toEqual(['1.3.0 10000', '1.2.0 10000', '1.1.0 0']);
+    const drafts = ['2.0.0', '2.1.0', '2.2.0', '2.3.0', '2.4.0', '2.5.0', '2.6.0'];
+    for (const version of drafts) await create(version, 1_024);
+    const { releases: listed } = await apps.releases.listReleases(owned);
+    expect(listed.map(({ version }) => version)).toEqual(drafts.slice(1).reverse());
+  });
+
   it('has download URLs for a day, of that application, channel and name, while the release is published', async () => {
     const ref = await draft(await apps.createOwned());
     const other = await apps.createOwned();

@@ -1,7 +1,14 @@
 import type { Acting } from '@latchkey/audit/actor';
 import { runTransaction } from '@latchkey/audit/transaction';
-import { RELEASES_LISTED_MAX } from '@latchkey/contract/page-size';
-import { FEED_RECENT_RELEASES, FEED_RELEASES_MAX, RELEASES_MAX, STABLE_CHANNEL } from '@latchkey/contract/release';
+import { RELEASES_LISTED_KB_MAX, RELEASES_LISTED_MAX } from '@latchkey/contract/page-size';
+import {
+  FEED_BYTES_MAX,
+  FEED_NOTES_LENGTH_MAX,
+  FEED_RECENT_RELEASES,
+  FEED_RELEASES_MAX,
+  RELEASES_MAX,
+  STABLE_CHANNEL,
+} from '@latchkey/contract/release';
 import { isUniqueViolation } from '@latchkey/kit/database/database';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import type {
@@ -50,7 +57,8 @@ export async function createRelease(ctx: Acting<AppsContext>, ref: ApplicationRe
 export async function listReleases(ctx: AppsContext, ref: ApplicationRef) {
   const { accountId, applicationId } = parseRef(ref);
   if (!(await ctx.reads.selectSettings(applicationId, accountId))) throw errors.application_not_found();
-  return store.selectReleases(ctx.db, applicationId, RELEASES_LISTED_MAX);
+  const bounds = { limit: RELEASES_LISTED_MAX, bytesMax: RELEASES_LISTED_KB_MAX * 1_000 };
+  return store.selectReleases(ctx.db, applicationId, bounds);
 }
 
 /** A release of an account, and the signing keys of its application. Throws `release_not_found`. */
@@ -213,7 +221,21 @@ async function writeFeed({ tx, row }: ApplicationChange, channel: string): Promi
     return index < FEED_RECENT_RELEASES || added.length > 0;
   });
   const ids = offered.slice(0, FEED_RELEASES_MAX).map(({ id }) => id);
-  await store.writeFeed(tx, row.id, channel, (await store.selectReleasesByIds(tx, ids)).toSorted(byVersion));
+  await store.writeFeed(tx, row.id, channel, toFeedJson((await store.selectReleasesByIds(tx, ids)).toSorted(byVersion)));
+}
+
+/** The JSON of a feed within its bounds: lower versions lose their notes first, then their place. */
+function toFeedJson(offered: readonly store.ReleaseWithArtifacts[]): string {
+  let [notesLength, byteSize] = [0, 0];
+  const texts = offered.map((release) => {
+    notesLength += release.notes.length;
+    return JSON.stringify(notesLength > FEED_NOTES_LENGTH_MAX ? { ...release, notes: '' } : release);
+  });
+  const kept = texts.filter((text) => {
+    byteSize += Buffer.byteLength(text);
+    return byteSize <= FEED_BYTES_MAX;
+  });
+  return `[${kept.join()}]`;
 }
 
 /** The highest version first. */

@@ -7,7 +7,7 @@ import {
   artifactKey,
 } from '@latchkey/contract/artifact';
 import { describeLength, VERSION } from '@latchkey/contract/lengths';
-import { RELEASES_LISTED_MAX } from '@latchkey/contract/page-size';
+import { RELEASES_LISTED_KB_MAX, RELEASES_LISTED_MAX } from '@latchkey/contract/page-size';
 import {
   CHANNEL,
   CHANNEL_RULE,
@@ -21,6 +21,7 @@ import {
 } from '@latchkey/contract/release';
 import { fromConnectError } from '@latchkey/kit/errors/errors';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
+import { formatCount } from '@latchkey/kit/validation/text';
 import { type Release, ReleaseService, ReleaseStatus } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { z } from 'zod';
@@ -119,7 +120,7 @@ export function releaseRoutes({ clients }: RouteContext) {
       operationId: 'listReleases',
       application: 'query',
       summary: 'List the releases of an application',
-      description: `Newest first, at most ${RELEASES_LISTED_MAX}.`,
+      description: `Newest first, at most ${RELEASES_LISTED_MAX}, and at most ${formatCount(RELEASES_LISTED_KB_MAX)} KB of notes and artifacts.`,
       data: z.array(release),
       failures: [method.listReleases],
       message: 'Successfully fetched releases.',

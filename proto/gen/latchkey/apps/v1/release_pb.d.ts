@@ -281,7 +281,7 @@ export declare const ListReleasesRequestSchema: GenMessage<ListReleasesRequest>;
  */
 export declare type ListReleasesResponse = Message<"latchkey.apps.v1.ListReleasesResponse"> & {
   /**
-   * The releases, newest first, at most 100.
+   * The releases, newest first, at most 100, and at most 1,000 KB of notes and artifacts.
    *
    * @generated from field: repeated latchkey.apps.v1.Release releases = 1;
    */
