@@ -24,10 +24,12 @@ import { hashBody } from './http/idempotency.ts';
 import { parseJsonBody } from './http/json-body.ts';
 import { boundBody, deferContinue, isEncoded } from './http/request-body.ts';
 import { logRequests, observeRequests } from './http/request-telemetry.ts';
+import { closeSlowReaders } from './http/slow-readers.ts';
 import { compileValidator } from './http/validation.ts';
 import { registerOpenApi } from './openapi/document.ts';
 import { provideRequestContext } from './request-context.ts';
 import type { Gate } from './routing/gate.ts';
+import { createLargeResponses } from './routing/large-responses.ts';
 import { registerRoute } from './routing/register.ts';
 import type { Route } from './routing/route.ts';
 
@@ -78,6 +80,7 @@ export async function createServer(options: ServerOptions) {
   coverNodeDefaults(app.server, standard);
   deferContinue(app.server);
   const open = trackConnections(app.server);
+  closeSlowReaders(app.server, open, logger);
   lingerOnClose(app, open, drainBounds(config));
   app.setValidatorCompiler(compileValidator);
   app.removeAllContentTypeParsers();
@@ -96,8 +99,9 @@ export async function createServer(options: ServerOptions) {
   });
   logRequests(app, logger);
   await registerOpenApi(app, routes);
-  for (const route of routes) registerRoute(app, gate, clients, route);
-  registerDownloads(app, options.filesData, logger);
+  const checks = { gate, clients, waitForLargeResponse: createLargeResponses() };
+  for (const route of routes) registerRoute(app, checks, route);
+  registerDownloads(app, options.filesData);
   await dashboard?.register(app);
   // Also for files that are gone.
   app.setNotFoundHandler((request, reply) => {

@@ -132,6 +132,7 @@ export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
       operationId: 'listApiKeys',
       summary: 'List management API keys',
       description: 'Revoked and expired ones too. Those of trusted issuers leave the list when they expire.',
+      isLarge: true,
       data: z.array(apiKey),
       message: 'Successfully fetched API keys.',
       handle: async ({ principal }) => {
@@ -157,6 +158,7 @@ export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
           .default('name')
           .meta({ description: '`-` for descending. Keys that are equal follow by creation.', examples: ['-lastUsedAt'] }),
       }),
+      isLarge: true,
       data: z.array(apiKey),
       extraFields: { totalPages: z.int().meta({ examples: [1] }) },
       message: 'Successfully fetched API keys.',

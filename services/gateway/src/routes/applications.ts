@@ -1,12 +1,11 @@
 import { APPLICATION_NAME, describeLength } from '@latchkey/contract/lengths';
-import { CallQueue } from '@latchkey/kit/concurrency/call-queue';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { z } from 'zod';
 import type { Principal } from '../authentication/credential.ts';
 import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
-import { concurrencyReached, type Limit } from '../rate-limit/rate-limits.ts';
+import { LARGE_RESPONSES_RULE } from '../routing/large-responses.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationId, EXAMPLE_IDS, idOf, nameText, timestamp } from '../routing/schemas.ts';
 import { SETTINGS_URL } from './application-settings.ts';
@@ -36,40 +35,16 @@ const application = z
   })
   .meta({ id: 'Application' });
 
-/** Concurrent lists of one account, so that they don't delay other accounts. The others wait. */
-const CONCURRENT_LISTS: Limit = { name: 'concurrent-lists', max: 4, windowMs: 1_000 };
-/** Lists of one account that run or wait, and how long they wait, in milliseconds. */
-const LISTS_OF_ACCOUNT_MAX = 64;
-const LIST_WAIT_MS = 5_000;
-
-function createListQueue(): CallQueue {
-  // The number of connections bounds the lists of all accounts.
-  const allAccounts = { concurrency: Number.POSITIVE_INFINITY, size: Number.POSITIVE_INFINITY };
-  const limits = {
-    ...allAccounts,
-    concurrencyPerKey: CONCURRENT_LISTS.max,
-    sizePerKey: LISTS_OF_ACCOUNT_MAX,
-    waitMs: LIST_WAIT_MS,
-  };
-  return new CallQueue(limits, () => concurrencyReached(CONCURRENT_LISTS));
-}
-
 export function applicationRoutes({ clients }: RouteContext) {
-  const lists = createListQueue();
   return [
     defineRoute('GET /api/v1/panel/get-applications', 'applications:read', {
       operationId: 'listApplications',
       summary: 'List applications',
-      description: [
-        'All applications of the account, oldest first; for a restricted key, only those it may use.',
-        `${CONCURRENT_LISTS.max} lists of an account run concurrently. Up to ${LISTS_OF_ACCOUNT_MAX - CONCURRENT_LISTS.max} more wait for ${LIST_WAIT_MS / 1_000} seconds. Others are answered 429.`,
-      ].join(' '),
+      description: `All applications of the account, oldest first; for a restricted key, only those it may use. ${LARGE_RESPONSES_RULE}`,
+      isLarge: true,
       data: z.array(application),
       message: 'Successfully fetched applications',
-      handle: async ({ principal }) => {
-        lists.check(principal.accountId);
-        return lists.run(principal.accountId, () => listAll(clients, principal));
-      },
+      handle: ({ principal }) => listAll(clients, principal),
     }),
     defineRoute('POST /api/v1/panel/create-application', 'applications:create', {
       operationId: 'createApplication',

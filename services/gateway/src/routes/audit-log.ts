@@ -81,6 +81,7 @@ export const auditLogRoutes = ({ clients: { auditLogs }, cursors }: RouteContext
       'Entries that are written while pages are read come before the first of them, and are on none of the further ones.',
     ].join(' '),
     query,
+    isLarge: true,
     data: z.object({ entries: z.array(entry), nextCursor: z.string().nullable() }),
     message: 'Successfully fetched audit log',
     handle: async ({ principal: { accountId }, query: asked }) => {

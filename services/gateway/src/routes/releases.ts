@@ -121,6 +121,7 @@ export function releaseRoutes({ clients }: RouteContext) {
       application: 'query',
       summary: 'List the releases of an application',
       description: `Newest first, at most ${RELEASES_LISTED_MAX}, and at most ${formatCount(RELEASES_LISTED_KB_MAX)} KB of notes and artifacts.`,
+      isLarge: true,
       data: z.array(release),
       failures: [method.listReleases],
       message: 'Successfully fetched releases.',

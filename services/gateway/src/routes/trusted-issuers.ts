@@ -76,6 +76,7 @@ export function trustedIssuerRoutes({ clients: { trustedIssuers } }: RouteContex
     defineRoute(`GET ${URL}`, 'session', {
       operationId: 'listTrustedIssuers',
       summary: 'List trusted issuers',
+      isLarge: true,
       data: z.array(trustedIssuer),
       message: 'Successfully fetched trusted issuers.',
       handle: async ({ principal: { accountId } }) => {

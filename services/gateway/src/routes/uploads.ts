@@ -68,7 +68,7 @@ function toBase64(text: string): string {
 
 function parseMetadata(text: string): Record<string, string> | undefined {
   if (text.length > UPLOAD_METADATA_LENGTH_MAX) return undefined;
-  const pairs = text.split(',').map((pair) => /^ *([^\s,]+)(?: +([A-Za-z0-9+/]*={0,2}))? *$/.exec(pair));
+  const pairs = text.split(',').map((pair) => /^ *([^\s,]+)(?: +([A-Za-z0-9+/]+={0,2}))? *$/.exec(pair));
   const values = new Map(pairs.map((match) => [match?.[1] ?? '', Buffer.from(match?.[2] ?? '', 'base64').toString()]));
   return pairs.every(Boolean) && values.size === pairs.length ? Object.fromEntries(values) : undefined;
 }

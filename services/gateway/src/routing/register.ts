@@ -10,6 +10,7 @@ import { leaveBodyUnread, withoutIdleTimeout } from '../http/request-body.ts';
 import type { LimitState } from '../rate-limit/rate-limits.ts';
 import { currentRequest, type RequestContext } from '../request-context.ts';
 import type { Gate } from './gate.ts';
+import type { WaitForLargeResponse } from './large-responses.ts';
 import { createPresenter, type Present } from './present.ts';
 import { resolveApplication } from './resolve-application.ts';
 import { AlternativeSuccess, type Route } from './route.ts';
@@ -23,6 +24,12 @@ declare module 'fastify' {
 
 /** The context of a request that {@link Gate} has admitted. Only public routes have no principal. */
 type AdmittedContext = RequestContext & { readonly principal: Principal; readonly limitState: LimitState };
+
+export interface RouteChecks {
+  readonly gate: Gate;
+  readonly clients: Clients;
+  readonly waitForLargeResponse: WaitForLargeResponse;
+}
 
 /**
  * Registers a route. A request passes these checks in this order, each with its own error:
@@ -40,21 +47,21 @@ type AdmittedContext = RequestContext & { readonly principal: Principal; readonl
  *
  * {@link Gate} makes 2 to 7 before the body is read. Services check everything else.
  */
-export function registerRoute(app: FastifyInstance, gate: Gate, clients: Clients, route: Route): void {
+export function registerRoute(app: FastifyInstance, checks: RouteChecks, route: Route): void {
   const { bytesBody, isOAuth } = route;
   if (!bytesBody && !isOAuth) {
-    addRoute(app, gate, clients, route);
+    addRoute(app, checks, route);
     return;
   }
   // Body parsers belong to an encapsulated part of the server.
   void app.register(async (part) => {
     if (bytesBody) leaveBodyUnread(part, bytesBody);
     else parseForms(part);
-    addRoute(part, gate, clients, route);
+    addRoute(part, checks, route);
   });
 }
 
-function addRoute(app: FastifyInstance, gate: Gate, clients: Clients, route: Route): void {
+function addRoute(app: FastifyInstance, { gate, clients, waitForLargeResponse }: RouteChecks, route: Route): void {
   const { method, url, body, isBodyOptional, query, params, headers, bytesBody, isOAuth = false } = route;
   const present = route.data && createPresenter(route.data);
   app.route({
@@ -82,6 +89,7 @@ function addRoute(app: FastifyInstance, gate: Gate, clients: Clients, route: Rou
       addIdempotency(request, route);
       const handle = async () => {
         const { principal, clientIp, limitState } = context;
+        if (route.isLarge) await waitForLargeResponse(principal.accountId, reply.raw);
         const idText = route.application && (request[route.application] as { readonly applicationId: string }).applicationId;
         const application = idText === undefined ? undefined : await resolveApplication(clients, principal, idText);
         const { body, query, params, headers, raw } = request;

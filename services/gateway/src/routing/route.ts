@@ -136,6 +136,8 @@ export interface RouteDefinition<
   /** Condition of a redirect instead of an envelope, and whether it always holds. */
   readonly redirects?: { readonly when: string; readonly always: boolean };
   readonly data?: z.ZodType;
+  /** True if the response may be large: few of an account are made and sent concurrently. */
+  readonly isLarge?: boolean;
   /** More fields of the success envelope; the handler then returns `{ data, extraFields }`. */
   readonly extraFields?: Readonly<Record<string, z.ZodType>>;
   /** Meaning of each further header of a success, by name. */

@@ -1,0 +1,70 @@
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { runTransfer, trackConnections } from '@latchkey/kit/http/connections';
+import { memoryLogger } from '@latchkey/kit/testing/memory-logger';
+import { openRawClient } from '@latchkey/testkit/network/raw-client';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { closeSlowReaders, ReadingPace } from './slow-readers.ts';
+
+const KIB = 1024;
+
+describe('the pace of a reader', () => {
+  /** The first slow second for these KiB per second, repeated; undefined for none in 300. */
+  const closedAfter = (...kib: number[]) => {
+    const pace = new ReadingPace();
+    for (let s = 0; s < 300; s += 1) if (pace.isTooSlow((kib[s % kib.length] as number) * KIB, 1_000)) return s + 1;
+    return undefined;
+  };
+
+  it.each([
+    ['that reads nothing', [0], 10],
+    ['at half the lowest rate', [8], 20],
+    ['at the lowest rate', [16], undefined],
+    ['at the lowest rate, unevenly', [0, 0, 0, 48, 32], undefined],
+    ['in bursts, as the system reports them', [...Array<number>(8).fill(0), 1_472], undefined],
+  ])('%s', (_, kib, seconds) => {
+    expect(closedAfter(...kib)).toBe(seconds);
+  });
+
+  it('is too slow in a pause, whatever was read before it', () => {
+    const pace = new ReadingPace();
+    expect(pace.isTooSlow(4_000 * KIB, 1_000)).toBe(false);
+    const seconds = Array.from({ length: 10 }, () => pace.isTooSlow(0, 1_000));
+    expect(seconds).toEqual([...Array(9).fill(false), true]);
+  });
+});
+
+/** Fills the buffers of the kernel, and lets some more bytes wait in this process. */
+async function fill(res: ServerResponse, unreadKib: number): Promise<void> {
+  const write = (byteSize: number) => new Promise((resolve) => res.write(Buffer.alloc(byteSize), resolve));
+  let isFull = false;
+  while (!isFull) isFull = await Promise.race([write(64 * KIB).then(() => false), delay(500, true)]);
+  void write(unreadKib * KIB);
+}
+
+it.each([
+  ['of a file is closed', true, 0, true],
+  ['of a large response is closed', false, 512, true],
+  ['of a small response stays', false, 16, false],
+] as const)('a connection that leaves the rest %s', async (_, isFile, unreadKib, isClosed) => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const filled = Promise.withResolvers<void>();
+  const server = createServer((req, res) => {
+    if (isFile) void runTransfer(req.socket, () => once(res, 'close'));
+    fill(res, unreadKib).then(filled.resolve, filled.reject);
+  });
+  const { logger, lines } = memoryLogger();
+  const open = trackConnections(server);
+  closeSlowReaders(server, open, logger);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => void server.close().closeAllConnections());
+  const { socket } = await openRawClient((server.address() as AddressInfo).port);
+  socket.pause().write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  await filled.promise;
+  vi.advanceTimersByTime(11_000);
+  expect([...open].some((connection) => !connection.destroyed)).toBe(!isClosed);
+  expect(lines.map(({ msg }) => msg)).toEqual(isClosed ? ['connection closed: the client reads too slowly'] : []);
+});
