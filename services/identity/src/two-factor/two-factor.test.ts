@@ -26,6 +26,15 @@ test('a secret has no effect until it is enabled, and replaces an earlier one', 
   expect(await isEnabled(accountId)).toBe(false);
 });
 
+test('a set-up that waited for the deletion of the account finds none', async () => {
+  const { account } = await signUpSomeone(identity);
+  const release = await holdLocks(identity.db, 'delete from account where id = $1', [account.id]);
+  const setUp = outcomeOf(twoFactor.setUpTwoFactor({ accountId: account.id }));
+  await waitersForLocks(identity.db, 1);
+  await release();
+  expect(await setUp).toBe('account_not_found');
+});
+
 test('concurrent requests enable it once, with one code and ten recovery codes', async () => {
   const { account } = await signUpSomeone(identity);
   const { secret } = await twoFactor.setUpTwoFactor({ accountId: account.id });

@@ -6,8 +6,7 @@ import type {
   EnableTwoFactorRequest,
   VerifyTwoFactorCodeRequest,
 } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
-import { lockAccount, selectAccount } from '../account/account.store.ts';
-import { getAccount } from '../account/account.ts';
+import { lockAccount, lockAccountShared, selectAccount } from '../account/account.store.ts';
 import { runAsOwner } from '../account/verify-owner.ts';
 import { recordAction } from '../audit/actions.ts';
 import { recordFailures } from '../audit/credential-failures.ts';
@@ -25,13 +24,17 @@ import * as store from './two-factor.store.ts';
  * @returns the secret in base32, and as a URL for authenticator apps
  */
 export async function setUpTwoFactor(ctx: IdentityContext, accountText: string) {
-  const { id: account_id, email } = await getAccount(ctx, accountText);
   const secret = createTotpSecret();
-  // Bound to the account, so that rows cannot be swapped.
-  const secret_sealed = encrypt(ctx.twoFactorKey, secret, account_id);
-  const isStored = await store.replacePendingSecret(ctx.db, { account_id, secret_sealed, created_at: ctx.clock() });
-  if (!isStored) throw errors.two_factor_already_enabled();
-  return { secret, otpauthUrl: otpauthUrl(secret, email) };
+  return runTransaction(ctx.db, async (tx) => {
+    const accountId = parseId(accountText);
+    const account = accountId && (await lockAccountShared(tx, accountId));
+    if (!account) throw errors.account_not_found();
+    // Bound to the account, so that rows cannot be swapped.
+    const secret_sealed = encrypt(ctx.twoFactorKey, secret, account.id);
+    const row = { account_id: account.id, secret_sealed, created_at: ctx.clock() };
+    if (!(await store.replacePendingSecret(tx, row))) throw errors.two_factor_already_enabled();
+    return { secret, otpauthUrl: otpauthUrl(secret, account.email) };
+  });
 }
 
 /**
