@@ -1,4 +1,5 @@
 import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
+import { lockAccount } from '../account/account.store.ts';
 import type { ApiKeyTable, Db } from '../db/schema.ts';
 
 export type ApiKeyRow = Selectable<ApiKeyTable>;
@@ -50,7 +51,9 @@ export async function selectApiKey(db: Db, accountId: string, column: 'id' | 'pu
   return keysOf(db, accountId).selectAll().where(column, '=', value).executeTakeFirst();
 }
 
+/** Locks the account before, as its deletion does: in another order the two would deadlock. */
 export async function lockApiKey(tx: Db, { accountId, apiKeyId }: ApiKeyRef): Promise<ApiKeyRow | undefined> {
+  await lockAccount(tx, accountId);
   return keysOf(tx, accountId).selectAll().where('id', '=', apiKeyId).forUpdate().executeTakeFirst();
 }
 

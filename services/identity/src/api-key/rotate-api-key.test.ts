@@ -1,4 +1,5 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { holdLocks, waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
 import { refusalOf } from '@latchkey/testkit/refusal';
 import { expect, test } from 'vitest';
 import { openTestIdentity, outcomeOf } from '../testing/identity.ts';
@@ -45,6 +46,15 @@ test('old keys in their overlap at most double the active keys', async () => {
   const activeMax = 2 * Number(activeCountMax);
   for (let active = 1; active < activeMax; active += 1) await rotate(old, 60);
   expect(await refusalOf(rotate(old, 60))).toMatchObject({ reason: 'active_api_keys_limit_exceeded' });
+});
+
+test('a rotation and the deletion of its account do not deadlock', async () => {
+  const old = await createSomeKey(identity);
+  const release = await holdLocks(identity.db, 'select from account where id = $1 for update', [old.accountId]);
+  const rotated = outcomeOf(rotate(old));
+  await waitersForLocks(identity.db, 1);
+  await release(`delete from account where id = '${old.accountId}'`);
+  expect(await rotated).toBe('api_key_not_found');
 });
 
 test('rejects unknown, foreign and revoked keys, and overlaps out of bounds', async () => {
