@@ -31,7 +31,14 @@ it.each([
   expect(ipOf(trusted, remote, forwarded)).toBe(expected);
 });
 
-it.each(['unknown', '203.0.113.7:1234', '203.0.113', ' ', 'a, '])(
+it.each([
+  ['203.0.113.7:1234', '203.0.113.7'],
+  ['[2001:db8::1]:1234', '2001:db8::1'],
+])('the port of the forwarded %s does not count', (forwarded, expected) => {
+  expect(ipOf(['10.0.0.9'], '10.0.0.9', forwarded)).toBe(expected);
+});
+
+it.each(['unknown', '203.0.113:1234', '203.0.113', ' ', 'a, '])(
   'the proxy counts where it forwards no address: %j',
   (forwarded) => {
     expect(ipOf(['10.0.0.9'], '10.0.0.9', forwarded)).toBe('10.0.0.9');

@@ -3,6 +3,8 @@ import { isIP } from 'node:net';
 import proxyAddr from '@fastify/proxy-addr';
 import ipaddr from 'ipaddr.js';
 
+/** Some proxies, such as Azure's Application Gateway, forward the port too. */
+const WITH_PORT = /^(?:([\d.]+)|\[([\da-f:.]+)\]):\d+$/i;
 const MAPPED_IPV4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 
 /** True if the `X-Forwarded-For` of an address is trusted. */
@@ -20,7 +22,9 @@ export function clientIp(req: IncomingMessage, trust: ProxyTrust): string {
 
 /** The forwarded address, or the proxy's own if that is invalid; IPv4-mapped addresses as IPv4. */
 export function canonicalIp(forwarded: string | undefined, remoteAddress = ''): string {
-  const ip = forwarded === undefined || isIP(forwarded) === 0 ? remoteAddress : forwarded;
+  const [, ipv4, ipv6] = WITH_PORT.exec(forwarded ?? '') ?? [];
+  const given = ipv4 ?? ipv6 ?? forwarded ?? '';
+  const ip = isIP(given) === 0 ? remoteAddress : given;
   return MAPPED_IPV4.exec(ip)?.[1] ?? ip;
 }
 
