@@ -33,6 +33,7 @@ export function sessionRoutes({ clients: { accounts }, cookies }: RouteContext) 
       operationId: 'listSessions',
       summary: 'List sessions',
       description: 'The sessions of the account that have not ended, up to 100: this one, then those used last.',
+      isLarge: true,
       data: z.array(openSession),
       message: 'Successfully fetched sessions.',
       handle: async ({ principal: { accountId, credentialId: sessionId } }) => {

@@ -1,4 +1,4 @@
-import { type Insertable, type Selectable, sql } from 'kysely';
+import type { Insertable, Selectable } from 'kysely';
 import type { Db, SessionTable } from '../db/schema.ts';
 
 export type SessionRow = Selectable<SessionTable>;
@@ -15,17 +15,16 @@ export async function selectOpenSessions(
   { accountId, currentId, now, idleSince }: { accountId: string; currentId: string | undefined; now: Date; idleSince: Date },
   limit: number,
 ) {
-  return db
+  const open = db
     .selectFrom('session')
     .select(['id', 'created_at', 'last_seen_at as last_used_at', 'last_used_ip', 'user_agent'])
     .where('account_id', '=', accountId)
     .where('expires_at', '>', now)
-    .where('last_seen_at', '>', idleSince)
-    .orderBy(sql`id is not distinct from ${currentId ?? null}::uuid`, 'desc')
-    .orderBy('last_seen_at', 'desc')
-    .orderBy('id', 'desc')
-    .limit(limit)
-    .execute();
+    .where('last_seen_at', '>', idleSince);
+  const current = currentId === undefined ? [] : await open.where('id', '=', currentId).execute();
+  // In the order of the index: a script may have opened 100,000.
+  const latest = await open.orderBy('last_seen_at', 'desc').orderBy('id', 'desc').limit(limit).execute();
+  return [...current, ...latest.filter(({ id }) => id !== currentId)].slice(0, limit);
 }
 
 /** The session, locked against deletion. */

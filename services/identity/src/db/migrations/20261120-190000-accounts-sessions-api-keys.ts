@@ -30,7 +30,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       last_used_ip text,
       user_agent text
     )`.execute(db);
-  await sql`create index session_of_account on session (account_id)`.execute(db);
+  await sql`create index session_of_account on session (account_id, last_seen_at, id)`.execute(db);
   await sql`create index session_last_seen on session (last_seen_at)`.execute(db);
   await sql`
     create table api_key (
