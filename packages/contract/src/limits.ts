@@ -31,3 +31,6 @@ export const JSON_BODY_KIB_MAX = 64;
 
 /** Most applications that a management key lists. A key for more can be open to all. */
 export const KEY_APPLICATIONS_MAX = 1_000;
+
+/** Newest revoked and expired management keys that an account keeps. */
+export const INACTIVE_API_KEYS_MAX = 200;

@@ -298,7 +298,7 @@ export interface paths {
         };
         /**
          * List management API keys
-         * @description Revoked and expired ones too. Those of trusted issuers leave the list when they expire.
+         * @description Revoked and expired ones too, the newest 200. Those of trusted issuers leave the list when they expire.
          *
          *     Needs a dashboard session.
          */

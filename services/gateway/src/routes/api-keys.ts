@@ -1,6 +1,6 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { describeLength, KEY_NAME } from '@latchkey/contract/lengths';
-import { KEY_APPLICATIONS_MAX } from '@latchkey/contract/limits';
+import { INACTIVE_API_KEYS_MAX, KEY_APPLICATIONS_MAX } from '@latchkey/contract/limits';
 import { withDescending } from '@latchkey/contract/list-order';
 import { API_KEYS_PAGE_SIZE } from '@latchkey/contract/page-size';
 import { SCOPES } from '@latchkey/contract/scopes';
@@ -131,7 +131,7 @@ export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
     defineRoute(`GET ${URL}`, 'session', {
       operationId: 'listApiKeys',
       summary: 'List management API keys',
-      description: 'Revoked and expired ones too. Those of trusted issuers leave the list when they expire.',
+      description: `Revoked and expired ones too, the newest ${INACTIVE_API_KEYS_MAX}. Those of trusted issuers leave the list when they expire.`,
       isLarge: true,
       data: z.array(apiKey),
       message: 'Successfully fetched API keys.',

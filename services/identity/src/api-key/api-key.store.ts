@@ -67,6 +67,21 @@ export async function countActiveApiKeys(db: Db, accountId: string, now: Date): 
   return Number(count);
 }
 
+const DELETED_AT_ONCE_MAX = 100;
+
+/** Deletes some revoked and expired keys beyond the newest: a list of keys reads all of them. */
+export async function deleteInactiveApiKeys(tx: Db, accountId: string, now: Date, kept: number): Promise<void> {
+  const inactive = keysOf(tx, accountId)
+    .select('id')
+    .where('trusted_issuer_id', 'is', null)
+    .where(({ eb, or }) => or([eb('revoked_at', 'is not', null), eb('expires_at', '<=', now)]))
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .offset(kept)
+    .limit(DELETED_AT_ONCE_MAX);
+  await tx.deleteFrom('api_key').where('id', 'in', inactive).execute();
+}
+
 export async function insertApiKey(tx: Db, row: Insertable<ApiKeyTable>): Promise<ApiKeyRow> {
   return tx.insertInto('api_key').values(row).returningAll().executeTakeFirstOrThrow();
 }

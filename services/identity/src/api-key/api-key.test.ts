@@ -48,6 +48,25 @@ test('keys are listed oldest first, whatever became of them, and for their accou
   }
 });
 
+test('the newest 200 revoked and expired keys stay, and every active one', async () => {
+  const accountId = await someAccountId(identity);
+  const { apiKey: active } = await createSomeKey(identity, { accountId });
+  await identity.db.query(
+    `insert into api_key (id, account_id, name, public_id, key_hash, key_last4, scopes, all_applications, application_ids,
+       revoked_at, expires_at, created_at, updated_at)
+     select gen_random_uuid(), $1::uuid, i, left(gen_random_uuid()::text, 16), '', '', '{files:read}', true, '{}',
+       case i % 2 when 0 then $2::timestamptz end, case i % 2 when 1 then $2::timestamptz end, $2::timestamptz + i * interval '1 s', $2
+     from generate_series(1, 203) i`,
+    [accountId, identity.clock.now()],
+  );
+  const { apiKey: created } = await createSomeKey(identity, { accountId });
+  const { rows } = await identity.db.query<{ id: string; name: string }>('select id, name from api_key where account_id = $1', [
+    accountId,
+  ]);
+  const names = rows.filter(({ id }) => id !== active.id && id !== created.id).map(({ name }) => Number(name));
+  expect([rows.length, Math.min(...names)]).toEqual([202, 4]);
+});
+
 const invalid: Array<[string, KeySettings]> = [
   ['a name of 2 characters', { name: ' ab ' }],
   ['a name of 65 code points', { name: '😀'.repeat(65) }],

@@ -1,6 +1,7 @@
 import { runTransaction } from '@latchkey/audit/transaction';
 import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/key-overlap';
 import { SEARCH_PARAMS_LENGTH_MAX } from '@latchkey/contract/lengths';
+import { INACTIVE_API_KEYS_MAX } from '@latchkey/contract/limits';
 import { API_KEYS_PAGE_SIZE } from '@latchkey/contract/page-size';
 import { hmac } from '@latchkey/kit/crypto/secrets';
 import { etagOf, isExpected } from '@latchkey/kit/validation/etag';
@@ -210,7 +211,7 @@ export async function checkOwned({ apps }: IdentityContext, accountId: string, i
 
 /**
  * Checks the limit of active keys, with the account locked so that concurrent creations count one
- * another.
+ * another. Removes the oldest inactive keys beyond their limit.
  */
 async function reserveActiveApiKey(
   ctx: IdentityContext,
@@ -221,4 +222,5 @@ async function reserveActiveApiKey(
 ): Promise<void> {
   if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();
   if ((await store.countActiveApiKeys(tx, accountId, now)) >= max) throw errors.active_api_keys_limit_exceeded();
+  await store.deleteInactiveApiKeys(tx, accountId, now, INACTIVE_API_KEYS_MAX);
 }
