@@ -43,6 +43,8 @@ it.each([
   ['redis+sentinel:///name', false],
   ['redis+sentinel://one,,two/name', false],
   ['redis+sentinel://:%zz@one/name', false],
+  ['redis://localhost:6379/name', false],
+  ['redis://:%zz@localhost', false],
   ['http://localhost', false],
   ['redis', false],
 ])('%s is a URL of Redis: %s', (url, isUrl) => {

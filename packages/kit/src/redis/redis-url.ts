@@ -77,12 +77,20 @@ function canParse(text: string, parse: (text: string) => unknown): boolean {
   }
 }
 
-const isRedisUrl = (text: string) =>
-  canParse(text, parseRedisUrl) || (!SENTINEL.test(text) && ['redis:', 'rediss:'].includes(URL.parse(text)?.protocol ?? ''));
+/** ioredis fails on a password that is no URI component, and on a database that is no number. */
+function parsePlainUrl(text: string) {
+  const { protocol, pathname, href } = new URL(text);
+  return /^rediss?:$/.test(protocol) && /^\/?\d*$/.test(pathname) ? decodeURIComponent(href) : undefined;
+}
+
+const isRedisUrl = (text: string) => canParse(text, parseRedisUrl) || canParse(text, parsePlainUrl);
 
 export const redisUrlSetting = z
   .string()
-  .refine(isRedisUrl, 'must be a URL that starts with redis:// or rediss://, or redis+sentinel:// with the name of a primary');
+  .refine(
+    isRedisUrl,
+    'must be a URL that starts with redis:// or rediss:// and ends with no path or /<number>, or redis+sentinel:// with the name of a primary',
+  );
 
 /** A Redis for everything, and others for limits, queues and events. */
 export const redisSettings = {

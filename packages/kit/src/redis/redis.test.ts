@@ -99,6 +99,11 @@ describe('the check of access', () => {
     }
   });
 
+  it('fails where Redis lacks the database of the URL', async () => {
+    const url = new URL('/99999', (await testRedis()).url).href;
+    await expect(checkRedisAccess(url)).rejects.toThrow('names no database of it: ERR DB index is out of range');
+  });
+
   it('passes while Redis is down, silent or loading', async () => {
     const urls = [`redis://127.0.0.1:${await findFreePort()}`, await saying(''), await saying('-LOADING the dataset\r\n')];
     await Promise.all(urls.map((url) => checkRedisAccess(url)));

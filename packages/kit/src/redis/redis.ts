@@ -178,9 +178,9 @@ const UNUSABLE: Readonly<Record<string, string>> = {
 };
 
 /**
- * Checks a Redis URL at start: throws where Redis rejects the user or the password, for a node that
- * can't be used so, and where TLS is wrong. A Redis that is down passes: the service runs without
- * it until it returns.
+ * Checks a Redis URL at start: throws where Redis rejects the user, the password or the database,
+ * for a node that can't be used so, and where TLS is wrong. A Redis that is down passes: the service
+ * runs without it until it returns.
  */
 export async function checkRedisAccess(url: string, setting = 'REDIS_URL'): Promise<void> {
   const redis = createRedis(url, {
@@ -201,6 +201,8 @@ export async function checkRedisAccess(url: string, setting = 'REDIS_URL'): Prom
     failure ??= err.lastNodeError ?? err;
     if (REJECTION.test(message))
       rejection ??= `redis rejects the user or the password of ${setting}, at ${redisHosts(url)}: ${message}`;
+    // ioredis would use the database 0.
+    if (message.includes('DB index')) rejection ??= `${setting}, at ${redisHosts(url)}, names no database of it: ${message}`;
   };
   redis.on('error', onError);
   const check = async () => {
