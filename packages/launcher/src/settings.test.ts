@@ -27,6 +27,9 @@ it('names what is wrong for the launcher and all services together, without the 
   expect(problems({ PORT: '18080', REALTIME_PORT: '18080' })).toEqual([
     'PORT (8080 unless set) and REALTIME_PORT (8081 unless set) must differ, and both are 18080',
   ]);
+  expect(problems({ METRICS_PORT: '8080', METRICS_TOKEN: 'a'.repeat(32) })).toEqual([
+    'METRICS_PORT must differ from PORT and REALTIME_PORT',
+  ]);
 });
 
 it('listens on this machine only, unless a public URL or an address is set', () => {

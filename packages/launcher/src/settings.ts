@@ -94,6 +94,10 @@ export function readSettings(env: NodeJS.ProcessEnv, shape: Shape) {
   if (settings && settings.PORT !== 0 && settings.PORT === settings.REALTIME_PORT) {
     problems.add(`PORT (8080 unless set) and REALTIME_PORT (8081 unless set) must differ, and both are ${settings.PORT}`);
   }
+  const metricsPort = Number(env.METRICS_PORT);
+  if (settings && metricsPort > 0 && [settings.PORT, settings.REALTIME_PORT].includes(metricsPort)) {
+    problems.add('METRICS_PORT must differ from PORT and REALTIME_PORT');
+  }
   if (!settings || !identity || !gateway || !files || problems.size > 0) throw new ConfigError([...problems].join('\n'));
   return {
     ...settings,
