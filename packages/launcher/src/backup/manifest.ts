@@ -1,6 +1,6 @@
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { hashFile, type OnBytes, walkFiles } from '@latchkey/embedded/postgres/copy-files';
+import { hashFile, type OnBytes, unlessMissing, walkFiles } from '@latchkey/embedded/postgres/copy-files';
 import { z } from 'zod';
 import { BackupError } from './backup-command.ts';
 
@@ -27,7 +27,7 @@ export async function writeManifest(dir: string, onBytes: OnBytes): Promise<void
 
 /** @throws {BackupError} when the manifest is missing or can't be read */
 export async function readManifest(dir: string): Promise<Manifest> {
-  const text = await readFile(join(dir, MANIFEST), 'utf8').catch(() => undefined);
+  const text = await unlessMissing(readFile(join(dir, MANIFEST), 'utf8'));
   if (text === undefined) throw new BackupError(`${dir} is not a complete backup: it has no ${MANIFEST}.`);
   try {
     return schema.parse(JSON.parse(text));

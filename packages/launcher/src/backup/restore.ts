@@ -78,7 +78,7 @@ async function requireEmpty(dir: string): Promise<void> {
 
 /** The folder of the backup. A .tar file is unpacked next to the data folder for this time. */
 async function openBackup({ path, dataDir, stops }: BackupTarget): Promise<string> {
-  const found = await stat(path).catch(() => undefined);
+  const found = await unlessMissing(stat(path));
   if (!found) throw new BackupError(`There is no backup at ${path}.`);
   if (found.isDirectory()) return path;
   await mkdir(dirname(dataDir), { recursive: true });
