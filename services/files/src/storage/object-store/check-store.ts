@@ -25,7 +25,7 @@ export async function checkStore({ db, store, logger }: FilesContext, config: Fi
 
 /**
  * A missing folder, while the database has files, is mistyped or an unmounted disk. An operator who
- * lost it for good creates it (docs/operations.md).
+ * lost it for good creates it (docs/backup.md).
  */
 async function rejectLostStore(db: FilesContext['db'], dir: string): Promise<void> {
   const { objectsDir } = diskLayout(dir);

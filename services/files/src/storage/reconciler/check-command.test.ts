@@ -1,4 +1,5 @@
 import { truncate } from 'node:fs/promises';
+import { startHttpServer } from '@latchkey/kit/testing/servers';
 import { eventually } from '@latchkey/testkit/eventually';
 import { createEmptyTestDatabase } from '@latchkey/testkit/postgres/database';
 import { beforeEach, expect, it, onTestFinished, vi } from 'vitest';
@@ -85,7 +86,7 @@ it.each([
   expect((await files.db.query('select from file')).rowCount).toBe(stored);
 });
 
-it('explains wrong settings, and a database that is away or empty, without a secret', async () => {
+it('explains wrong settings, a database that is away or empty, and a missing bucket, without a secret', async () => {
   const explain = (env: Record<string, string>) => run({}, env).then(() => 'it ran', explainError);
   const wrong = await explain({ DATABASE_URL: 'mysql://root:hunter2@x', OBJECTS_DIR: '' });
   expect(wrong).toMatch(/^Wrong settings:\n {2}DATABASE_URL must be a URL/);
@@ -95,6 +96,10 @@ it('explains wrong settings, and a database that is away or empty, without a sec
   const empty = await createEmptyTestDatabase();
   expect(await explain({ DATABASE_URL: empty.url })).toContain('no tables of the files service');
   await empty.drop();
+  const S3_ENDPOINT = await startHttpServer((_req, res) => void res.writeHead(404).end());
+  const keys = { S3_ACCESS_KEY_ID: 'id', S3_SECRET_ACCESS_KEY: 'hunter2' };
+  const bucket = await explain({ OBJECT_STORE: 's3', S3_BUCKET: 'mistyped', S3_ENDPOINT, S3_FORCE_PATH_STYLE: 'true', ...keys });
+  expect(bucket).toContain('S3 bucket `mistyped` does not exist at');
 });
 
 it.each([

@@ -6,6 +6,7 @@ import { createLogger } from '@latchkey/kit/log/logger';
 import { endOnSignal } from '@latchkey/kit/process/end-on-signal';
 import type { FilesConfig } from '../../config.ts';
 import { openStorage } from '../../context.ts';
+import { checkStore } from '../object-store/check-store.ts';
 import {
   type Counts,
   countOf,
@@ -104,6 +105,7 @@ export async function runCheck(
     const { pathname } = new URL(splitDatabaseUrl(config.DATABASE_URL)[0] ?? '');
     const target = config.OBJECT_STORE === 's3' ? `the bucket ${config.S3_BUCKET}` : `the folder ${config.OBJECTS_DIR}`;
     print(`Comparing the database ${databaseHosts(config.DATABASE_URL)}${pathname} with ${target}.`);
+    if (config.OBJECT_STORE === 's3') await checkStore(ctx, config);
     const { left, doubt } = await reconcile(ctx, options, {
       counts,
       onFinding: (finding) => print(describe(finding)),
