@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises';
 import type { FilesConfig } from '../../config.ts';
-import type { FilesContext } from '../../context.ts';
+import type { StorageContext } from '../../context.ts';
 import { hasStored } from '../file/file.store.ts';
 import { diskLayout, hasCode } from './disk-layout.ts';
 
@@ -11,7 +11,7 @@ const PASSING_FAILURES = ['ENOSPC', 'EDQUOT', 'EIO'];
  * Checks the store before the service starts. Throws where the settings name a wrong folder or
  * bucket, and where the database can't be queried. A store that is away is only logged.
  */
-export async function checkStore({ db, store, logger }: FilesContext, config: FilesConfig): Promise<void> {
+export async function checkStore({ db, store, logger }: StorageContext, config: FilesConfig): Promise<void> {
   if (config.OBJECT_STORE === 'disk') await rejectLostStore(db, config.OBJECTS_DIR ?? '');
   await store.check().catch((err: NodeJS.ErrnoException & { status?: number }) => {
     const { code = '', status } = err;
@@ -27,7 +27,7 @@ export async function checkStore({ db, store, logger }: FilesContext, config: Fi
  * A missing folder, while the database has files, is mistyped or an unmounted disk. An operator who
  * lost it for good creates it (docs/backup.md).
  */
-async function rejectLostStore(db: FilesContext['db'], dir: string): Promise<void> {
+async function rejectLostStore(db: StorageContext['db'], dir: string): Promise<void> {
   const { objectsDir } = diskLayout(dir);
   const isThere = await stat(objectsDir).then(
     () => true,
