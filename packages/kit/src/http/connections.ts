@@ -63,11 +63,18 @@ function accept(connection: Connection, req: IncomingMessage, res: ServerRespons
   if (!preceding) return true;
   waiting.add(res);
   res.once('close', () => waiting.delete(res));
-  let bytes = 0;
-  for (const response of waiting) bytes += response.writableLength;
-  if (bytes <= WAITING_BYTES_MAX) return true;
+  if (waitingBytes(connection) <= WAITING_BYTES_MAX) return true;
   socket.destroy();
   return false;
+}
+
+const waitingBytes = ({ waiting }: Connection): number =>
+  [...waiting].reduce((sum, response) => sum + response.writableLength, 0);
+
+/** Bytes of responses that are in memory, as the client of a connection has not read them. */
+export function unreadBytes(socket: Duplex): number {
+  const connection = connections.get(socket);
+  return socket.writableLength + (connection ? waitingBytes(connection) : 0);
 }
 
 /** Accepts no further request, and closes the connection once the latest is answered. */

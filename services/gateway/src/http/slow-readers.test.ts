@@ -45,14 +45,18 @@ async function fill(res: ServerResponse, unreadKib: number): Promise<void> {
 }
 
 it.each([
-  ['of a file is closed', true, 0, true],
-  ['of a large response is closed', false, 512, true],
-  ['of a small response stays', false, 16, false],
-] as const)('a connection that leaves the rest %s', async (_, isFile, unreadKib, isClosed) => {
+  ['of a file is closed', true, 0, 1, true],
+  ['of a large response is closed', false, 512, 1, true],
+  ['of several responses is closed', false, 0, 10, true],
+  ['of a small response stays', false, 16, 1, false],
+] as const)('a connection that leaves the rest %s', async (_, isFile, unreadKib, requests, isClosed) => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   onTestFinished(() => void vi.useRealTimers());
   const filled = Promise.withResolvers<void>();
+  let begun = 0;
   const server = createServer((req, res) => {
+    begun += 1;
+    if (begun > 1) return void res.end(Buffer.alloc(16 * KIB));
     if (isFile) void runTransfer(req.socket, () => once(res, 'close'));
     fill(res, unreadKib).then(filled.resolve, filled.reject);
   });
@@ -62,7 +66,7 @@ it.each([
   await once(server.listen(0, '127.0.0.1'), 'listening');
   onTestFinished(() => void server.close().closeAllConnections());
   const { socket } = await openRawClient((server.address() as AddressInfo).port);
-  socket.pause().write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  socket.pause().write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(requests));
   await filled.promise;
   vi.advanceTimersByTime(11_000);
   expect([...open].some((connection) => !connection.destroyed)).toBe(!isClosed);

@@ -1,7 +1,7 @@
 import type { Server } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { isTransferring } from '@latchkey/kit/http/connections';
+import { isTransferring, unreadBytes } from '@latchkey/kit/http/connections';
 import type { Logger } from '@latchkey/kit/log/logger';
 
 /** Bytes per second below which a reader is slow. */
@@ -32,7 +32,7 @@ export class ReadingPace {
   }
 }
 
-/** Bytes of a response other than a file that any client may leave unread, as on a slow network. */
+/** Bytes of responses other than files that any client may leave unread, as on a slow network. */
 const UNREAD_BYTES_FREE = 128 * 1024;
 
 /** Closes the connections of slow readers, whose responses wait in memory. */
@@ -42,10 +42,10 @@ export function closeSlowReaders(server: Server, open: ReadonlySet<Duplex>, logg
     if (!(socket instanceof Socket)) return;
     const reader = readers.get(socket);
     const taken = bytesTaken(socket);
-    if (socket.writableLength <= (isTransferring(socket) ? 0 : UNREAD_BYTES_FREE)) readers.delete(socket);
+    if (unreadBytes(socket) <= (isTransferring(socket) ? 0 : UNREAD_BYTES_FREE)) readers.delete(socket);
     else if (!reader) readers.set(socket, { pace: new ReadingPace(), taken });
     else if (reader.pace.isTooSlow(taken - reader.taken, CHECK_INTERVAL_MS)) {
-      logger.info({ unreadBytes: socket.writableLength }, 'connection closed: the client reads too slowly');
+      logger.info({ unreadBytes: unreadBytes(socket) }, 'connection closed: the client reads too slowly');
       // A plain close would leave megabytes in the kernel's buffers for minutes.
       socket.resetAndDestroy();
     } else reader.taken = taken;
