@@ -4,7 +4,7 @@ export const FILES_PAGE_SIZE = { max: 100, default: 10 } as const;
 /** Rows on a page of the applications. */
 export const APPLICATIONS_PAGE_SIZE = 50;
 
-/** Keys on a page. Each may name 1,000 applications, and 20 fit in a message of 1 MiB. */
+/** Keys on a page. Each may name 1,000 applications, and 20 have 1 MiB at most. */
 export const API_KEYS_PAGE_SIZE = 20;
 
 /** Entries on a page of the audit log. */
@@ -12,5 +12,5 @@ export const AUDIT_PAGE_SIZE = { max: 100, default: 50 } as const;
 
 /** Most releases of a list, which has the newest. */
 export const RELEASES_LISTED_MAX = 100;
-/** Their notes and files in all, in KB: what a message of 1 MiB takes. */
+/** Their notes and files in all, in KB: more would delay other requests. */
 export const RELEASES_LISTED_KB_MAX = 1_000;

@@ -112,7 +112,7 @@ it('a batch that is malformed anywhere is rejected before any call', async () =>
   expect(handler).not.toHaveBeenCalled();
 });
 
-it('a call of a batch ends at its deadline, 60 s at most, and its response is 1 MiB at most', async () => {
+it('a call of a batch ends at its deadline, 60 s at most, and its response is 2 MiB at most', async () => {
   const left: number[] = [];
   const held = Promise.withResolvers<void>();
   const { url } = await openRoute(async ({ name }, { timeoutMs }) => {

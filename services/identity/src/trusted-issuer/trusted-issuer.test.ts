@@ -1,4 +1,9 @@
+import { toBinary } from '@bufbuild/protobuf';
 import { auditReader } from '@latchkey/audit/testing/audit-reader';
+import { JSON_BODY_KIB_MAX } from '@latchkey/contract/limits';
+import { TRUSTED_ISSUERS_MAX } from '@latchkey/contract/trusted-issuer';
+import { MESSAGE_BYTES_MAX } from '@latchkey/kit/rpc/route';
+import { ListTrustedIssuersResponseSchema } from '@latchkey/proto/latchkey/identity/v1/trusted_issuer_pb';
 import { refusalOf } from '@latchkey/testkit/refusal';
 import { exportJWK, generateKeyPair } from 'jose';
 import { expect, test } from 'vitest';
@@ -51,6 +56,15 @@ test.each<[string, Partial<Settings>]>([
   const accountId = await someAccountId(identity);
   expect(await outcomeOf(create(accountId, change))).toBe('trusted_issuer_settings_invalid');
   expect((await trustedIssuers.listTrustedIssuers({ accountId })).trustedIssuers).toEqual([]);
+});
+
+test('20 of the size of a request body fit in a message', async () => {
+  const accountId = await someAccountId(identity);
+  const jwk = await exportJWK((await generateKeyPair('ES256', { extractable: true })).publicKey);
+  const jwks = keySet({ ...jwk, kid: 'x'.repeat(JSON_BODY_KIB_MAX * 1024) });
+  for (let n = 0; n < TRUSTED_ISSUERS_MAX; n += 1) await create(accountId, { issuer: `cluster ${n}`, jwks });
+  const response = await trustedIssuers.listTrustedIssuers({ accountId });
+  expect(toBinary(ListTrustedIssuersResponseSchema, response).byteLength).toBeLessThan(MESSAGE_BYTES_MAX);
 });
 
 test('rejects a private key, and drops keys for encryption', async () => {
