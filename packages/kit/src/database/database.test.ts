@@ -119,6 +119,14 @@ it('PostgreSQL itself ends a slow statement, and the connection stays', async ()
   expect(await pid()).toBe(before);
 });
 
+it('reads arrays of UUIDs', async () => {
+  const ids = ['01a2190a-887b-7005-9e80-412da1b9b1b4', '01a2190a-8b0f-7330-b8a4-f4d8f4d24614'];
+  for (const read of [[], ids.slice(1), ids]) {
+    const { rows } = await open().pool.query('select $1::uuid[] as ids, null::uuid[] as missing', [read]);
+    expect(rows).toEqual([{ ids: read, missing: null }]);
+  }
+});
+
 it('closes its pool also when only the pool was used, and more than once', async () => {
   const { pool, close } = open();
   expect((await pool.query('show search_path')).rows).toEqual([{ search_path: 'public' }]);

@@ -126,6 +126,15 @@ export function createPool(config: BoundedClientConfig & pg.PoolConfig): pg.Pool
   return new pg.Pool({ ...clientConfig, Client: BoundedClient as unknown as typeof pg.Client });
 }
 
+const UUID_ARRAY_OID = 2951;
+const parseUuids = (text: string) => (text === '{}' ? [] : text.slice(1, -1).split(','));
+
+/** Arrays of UUIDs have no quotes: pg's own parser takes 1 ms for a key with 1,000 applications. */
+const types = {
+  getTypeParser: ((oid: number, format: 'text') =>
+    oid === UUID_ARRAY_OID ? parseUuids : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
+};
+
 /** Creates a pool for one schema. Nothing is connected until the first query. */
 export function createDatabase<T>(options: {
   readonly url: string;
@@ -137,6 +146,7 @@ export function createDatabase<T>(options: {
   const pool = createPool({
     connectionString: url,
     max: poolMax,
+    types,
     connectionTimeoutMillis: DEADLINES_MS.databaseConnect,
     query_timeout: DEADLINES_MS.databaseQuery,
     application_name: `latchkey-${schema}`,
