@@ -60,5 +60,6 @@ function createRead<R extends object, V>(
   return (...key: readonly unknown[]): Promise<V> => loader.load(key);
 }
 
+/** Texts of PostgreSQL have no NUL, so that different keys have different texts. */
 const textOf = (key: readonly unknown[]): string =>
-  key.map((part) => (Buffer.isBuffer(part) ? part.toString('latin1') : part)).join(' ');
+  key.map((part) => (Buffer.isBuffer(part) ? part.toString('latin1') : part)).join('\0');
