@@ -18,6 +18,9 @@ export const DEFAULT_LIMITS = {
   FILE_COUNT_LIMIT: 100,
   FILE_SIZE_LIMIT_MIB: 150,
   UPLOAD_DEADLINE_SECONDS: 180,
+  SOCKETS_MAX: 20_000,
+  SOCKETS_PER_IP: 10_000,
+  SOCKETS_PER_APPLICATION: 10_000,
 } as const;
 
 /** Mails with a link in an hour, for an account and for an address. */

@@ -14,3 +14,9 @@ export const AUDIT_PAGE_SIZE = { max: 100, default: 50 } as const;
 export const RELEASES_LISTED_MAX = 100;
 /** Their notes and files in all, in KB: more would delay other requests. */
 export const RELEASES_LISTED_KB_MAX = 1_000;
+
+/** Most events of a pull. */
+export const EVENTS_PULLED_MAX = 100;
+
+/** Most sessions of a list, which has those used last. */
+export const SESSIONS_LISTED_MAX = 100;

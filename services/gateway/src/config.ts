@@ -1,6 +1,6 @@
 import { DEFAULT_LIMITS } from '@latchkey/contract/limits';
 import { defaultHost } from '@latchkey/kit/config/listen-host';
-import { readProcessConfig } from '@latchkey/kit/config/process-settings';
+import { connectionsPerIpSetting, readProcessConfig } from '@latchkey/kit/config/process-settings';
 import {
   integerSetting,
   logLevelSetting,
@@ -30,8 +30,8 @@ const serviceSettings = z.object({
   /** Port of live events at the host of the dashboard, unless a proxy serves both on one port. */
   REALTIME_PORT: portSetting.default(8081),
   TRUSTED_PROXIES: trustedProxiesSetting,
-  /** Connections of one network; those of trusted proxies are unlimited. */
-  CONNECTIONS_PER_IP: integerSetting(1, 1_000_000).default(1_000),
+  /** Those of trusted proxies are unlimited. */
+  CONNECTIONS_PER_IP: connectionsPerIpSetting,
   /** Time in which an ordered stop accepts connections, so that balancers and clients can leave. */
   DRAIN_SECONDS: integerSetting(0, 600).default(0),
   ...rateLimitSettings,

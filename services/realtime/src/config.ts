@@ -1,3 +1,4 @@
+import { DEFAULT_LIMITS } from '@latchkey/contract/limits';
 import { defaultHost } from '@latchkey/kit/config/listen-host';
 import { processSettingsWithoutDatabase, readProcessConfig } from '@latchkey/kit/config/process-settings';
 import {
@@ -19,9 +20,9 @@ const serviceSettings = z.object({
   ...redisSettings,
   TRUSTED_PROXIES: trustedProxiesSetting,
   /** Sockets of one process, those that are being opened included. Each takes 11 to 15 KiB. */
-  SOCKETS_MAX: integerSetting(1, 1_000_000).default(20_000),
-  SOCKETS_PER_IP: integerSetting(1, 1_000_000).default(10_000),
-  SOCKETS_PER_APPLICATION: integerSetting(1, 1_000_000).default(10_000),
+  SOCKETS_MAX: integerSetting(1, 1_000_000).default(DEFAULT_LIMITS.SOCKETS_MAX),
+  SOCKETS_PER_IP: integerSetting(1, 1_000_000).default(DEFAULT_LIMITS.SOCKETS_PER_IP),
+  SOCKETS_PER_APPLICATION: integerSetting(1, 1_000_000).default(DEFAULT_LIMITS.SOCKETS_PER_APPLICATION),
   LOG_LEVEL: logLevelSetting.default('info'),
 });
 

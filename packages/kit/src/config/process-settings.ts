@@ -21,13 +21,16 @@ export const dataServiceSettings = {
   LOG_LEVEL: logLevelSetting.default('info'),
 };
 
+/** Connections of one address, an IPv6 /64. */
+export const connectionsPerIpSetting = integerSetting(1, 1_000_000).default(1_000);
+
 export function processSettingsWithoutDatabase(ports: { readonly port: number; readonly grpcPort: number }) {
   return {
     HOST: z.string().default('127.0.0.1'),
     PORT: portSetting.default(ports.port),
     GRPC_PORT: portSetting.default(ports.grpcPort),
-    /** Connections of one address, an IPv6 /64, on each of the ports. */
-    CONNECTIONS_PER_IP: integerSetting(1, 1_000_000).default(1_000),
+    /** On each of the ports. */
+    CONNECTIONS_PER_IP: connectionsPerIpSetting,
     SERVICE_CREDENTIALS: serviceCredentialsSetting,
     ...serviceTlsSettings,
   };

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
-import { IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_HEADER, IDEMPOTENCY_REQUEST_HEADER } from '@latchkey/audit/idempotency';
+import { IDEMPOTENCY_KEY_HEADER, IDEMPOTENCY_REQUEST_HEADER } from '@latchkey/audit/idempotency';
+import { IDEMPOTENCY_KEY } from '@latchkey/contract/idempotency-key';
 import { commonErrors } from '@latchkey/kit/errors/errors';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';

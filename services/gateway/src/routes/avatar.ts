@@ -1,4 +1,4 @@
-import { AVATAR_BYTES_MAX } from '@latchkey/contract/avatar';
+import { AVATAR_BYTES_MAX, AVATAR_PIXELS_MAX } from '@latchkey/contract/avatar';
 import { networkOf } from '@latchkey/kit/http/client-ip';
 import { namesEntity } from '@latchkey/kit/http/entity-tag';
 import { AvatarService, UploadAvatarResponseSchema } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
@@ -33,7 +33,7 @@ export function avatarRoutes({ clients, filesData, limits }: RouteContext) {
       operationId: 'uploadAvatar',
       summary: 'Upload an avatar',
       description: [
-        `The body is a PNG, JPEG or WebP image of up to ${AVATAR_BYTES_MAX / 1024 / 1024} MiB and 16 million pixels, 65,535 to a side, without animation. Its bytes alone show its type.`,
+        `The body is a PNG, JPEG or WebP image of up to ${AVATAR_BYTES_MAX / 1024 / 1024} MiB and ${AVATAR_PIXELS_MAX / 1_000_000} million pixels, 65,535 to a side, without animation. Its bytes alone show its type.`,
         'It is resized to 256 x 256 at most, turned upright, and stored as WebP without metadata. The earlier avatar is deleted afterwards.',
       ].join(' '),
       limit: { limit: limits.avatarUploads, per: 'account' },

@@ -1,6 +1,7 @@
 import { type JsonObject, toJson } from '@bufbuild/protobuf';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { EVENT_WAIT_SECONDS_MAX, LIVE_EVENT_TYPE_PREFIX, toCloudEvent } from '@latchkey/contract/live-event';
+import { EVENTS_PULLED_MAX } from '@latchkey/contract/page-size';
 import { ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
 import {
   ApplicationService,
@@ -13,7 +14,6 @@ import { concurrencyReached, type Limit } from '../rate-limit/rate-limits.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationId, EXAMPLE_IDS, timestamp } from '../routing/schemas.ts';
 
-const EVENTS_MAX = 100;
 const WAIT_RULE = `must be a whole number from 0 to ${EVENT_WAIT_SECONDS_MAX}`;
 const WAITING: Limit = { name: 'waiting-event-requests', max: 16, windowMs: 1_000 };
 
@@ -41,7 +41,7 @@ export function eventRoutes({ clients: { applications }, changes }: RouteContext
       application: 'query',
       summary: 'Pull live events of an application',
       description: [
-        `The retained events after a position, oldest first, up to ${EVENTS_MAX}. With \`waitSeconds\` and without an event, the request waits for the first one. Pass \`next\` on as \`after\` of the next request.`,
+        `The retained events after a position, oldest first, up to ${EVENTS_PULLED_MAX}. With \`waitSeconds\` and without an event, the request waits for the first one. Pass \`next\` on as \`after\` of the next request.`,
         '`gap` is true if events after the position are no longer retained, or if the event log was set back (another epoch): read the settings of the application then. After the deletion of the application the answer is 404.',
         `${WAITING.max} requests of an account may wait at each gateway; others are answered 429.`,
       ].join('\n\n'),
@@ -79,7 +79,7 @@ export function eventRoutes({ clients: { applications }, changes }: RouteContext
         const { accountId, applicationId } = application;
         const [, epoch = '', sequence = '0'] = POSITION.exec(after ?? '') ?? [];
         const position = after === undefined ? {} : { after: { epoch, sequence: BigInt(sequence) } };
-        const pull = () => applications.pullApplicationEvents({ ...application, ...position, pageSize: EVENTS_MAX });
+        const pull = () => applications.pullApplicationEvents({ ...application, ...position, pageSize: EVENTS_PULLED_MAX });
         if (waitSeconds === 0) return toPage(applicationId, await pull());
         const release = waiting.acquire(accountId);
         if (!release) throw concurrencyReached(WAITING);

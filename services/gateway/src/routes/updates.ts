@@ -16,8 +16,8 @@ import { readCredential } from '../authentication/credential.ts';
 import { errors } from '../errors.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationId } from '../routing/schemas.ts';
-import { appcast, electronUpdate, latestJson, tauriArtifact, tauriUpdate } from '../updates/feed-formats.ts';
-import { artifactsFor, isOffered, withoutArm } from '../updates/offer.ts';
+import { appcast, electronUpdate, latestJson, tauriUpdate } from '../updates/feed-formats.ts';
+import { ELECTRON_FEEDS, isOffered, tauriArtifact } from '../updates/offered-artifacts.ts';
 
 const URL = '/api/v1/updates/:applicationId/:channel';
 
@@ -86,11 +86,12 @@ export function updateRoutes({ clients, limits, publicUrl }: RouteContext) {
       },
     });
 
-  const electron = (name: string, system: string, artifactsOf: (release: Release) => ReleaseArtifact[]) =>
+  const electronFeeds = Object.entries(ELECTRON_FEEDS).map(([name, [system, artifactsOf]]) =>
     feedRoute(name, 'text/yaml', `Get the feed of electron-updater for ${system}`, ({ offered, urlOf }) => {
       const release = offered.find((found) => artifactsOf(found).length > 0);
       return release && electronUpdate(release, artifactsOf(release), urlOf);
-    });
+    }),
+  );
 
   return [
     defineRoute(`GET ${URL}/tauri/:target/:arch/:version`, 'public', {
@@ -114,16 +115,13 @@ export function updateRoutes({ clients, limits, publicUrl }: RouteContext) {
         if (!isSemver(version)) throw errors.request_invalid().withDetails({ path: 'params.version', message: SEMVER_RULE });
         for (const release of feed.offered) {
           if (semver.compare(release.version, version) <= 0) break;
-          const artifact = tauriArtifact(artifactsFor(release, target, arch));
+          const artifact = tauriArtifact(release, target, arch);
           if (artifact) return sendFeed(request, feed, 'application/json', tauriUpdate(release, artifact, feed.urlOf));
         }
         return request.reply.headers(cacheHeaders(feed)).code(204).send();
       },
     }),
-    electron('latest.yml', 'Windows', (release) => artifactsFor(release, 'windows')),
-    electron('latest-mac.yml', 'macOS', (release) => artifactsFor(release, 'darwin')),
-    electron('latest-linux.yml', 'Linux', (release) => withoutArm(artifactsFor(release, 'linux'))),
-    electron('latest-linux-arm64.yml', 'Linux on ARM', (release) => artifactsFor(release, 'linux', 'aarch64')),
+    ...electronFeeds,
     feedRoute('appcast.xml', 'application/xml', 'Get the appcast for Sparkle', ({ applicationName, offered, urlOf }) =>
       appcast(applicationName, offered, urlOf),
     ),

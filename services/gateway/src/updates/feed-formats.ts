@@ -1,43 +1,11 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { Release, ReleaseArtifact } from '@latchkey/proto/latchkey/apps/v1/release_pb';
-import { artifactsFor, canonicalLabel } from './offer.ts';
+import { canonicalLabel, sparkleArtifact } from './offered-artifacts.ts';
+import { sparkleSignature, tauriSignature } from './signature-formats.ts';
 
 export type UrlOf = (artifact: ReleaseArtifact) => string;
 
 const publishedAt = ({ publishedAt }: Release) => (publishedAt ? timestampDate(publishedAt) : new Date(0));
-
-/** The text of a signature by minisign or signify. */
-function signatureText({ signature }: ReleaseArtifact): string | undefined {
-  const texts = [signature, Buffer.from(signature, 'base64').toString()];
-  return texts.find((text) => text.trim().startsWith('untrusted comment:'));
-}
-
-/**
- * The minisign signature of an artifact in Base64, which Tauri needs. Those of signify have no
- * trusted comment, without which Tauri rejects them.
- */
-export function tauriSignature(artifact: ReleaseArtifact): string | undefined {
-  const text = signatureText(artifact);
-  return text?.includes('\ntrusted comment: ') ? Buffer.from(text).toString('base64') : undefined;
-}
-
-/** Bundles that Tauri's updater installs. With signing keys, disk images are signed too. */
-const TAURI_BUNDLE = /\.(?:app\.tar\.gz|appimage(?:\.tar\.gz)?|(?:nsis|msi)\.zip|exe|msi)$/i;
-
-/** The artifact of some for one platform that Tauri can install. */
-export function tauriArtifact(artifacts: readonly ReleaseArtifact[]): ReleaseArtifact | undefined {
-  const signed = artifacts.filter((artifact) => tauriSignature(artifact) !== undefined);
-  return signed.find(({ name }) => TAURI_BUNDLE.test(name)) ?? signed[0];
-}
-
-/** The Ed25519 signature of the bytes of an artifact, which Sparkle needs; none if prehashed. */
-export function sparkleSignature(artifact: ReleaseArtifact): string | undefined {
-  const text = signatureText(artifact);
-  if (text === undefined) return Buffer.from(artifact.signature, 'base64').length === 64 ? artifact.signature.trim() : undefined;
-  const line = text.trim().split(/\r?\n/)[1] ?? '';
-  const bytes = Buffer.from(line, 'base64');
-  return bytes.toString('latin1', 0, 2) === 'Ed' ? bytes.subarray(10, 74).toString('base64') : undefined;
-}
 
 /** The response of a dynamic server of Tauri's updater. */
 export function tauriUpdate(release: Release, artifact: ReleaseArtifact, urlOf: UrlOf): string {
@@ -67,17 +35,12 @@ export function electronUpdate(release: Release, found: readonly ReleaseArtifact
 const quote = (text: string) => JSON.stringify(text).replace(/[\x7f-\x9f\u2028\u2029\ufeff]/g, escapeUnit);
 const escapeUnit = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
-/** Order of artifacts for macOS: for each Mac, for x86_64, which those with ARM run too, for ARM. */
-const macRank = ({ arch }: ReleaseArtifact) => ['x86_64', 'aarch64'].indexOf(canonicalLabel(arch));
-
 /**
- * Sparkle's appcast of the releases for macOS. It asks for no architecture, so an item has an
- * artifact that each Mac runs, or says that it needs ARM.
+ * Sparkle's appcast of the releases for macOS. An item whose artifact needs ARM says so.
  */
 export function appcast(title: string, releases: readonly Release[], urlOf: UrlOf): string {
   const items = releases.map((release) => {
-    const artifacts = artifactsFor(release, 'darwin').toSorted((a, b) => macRank(a) - macRank(b));
-    const artifact = artifacts.find((a) => sparkleSignature(a) !== undefined) ?? artifacts[0];
+    const artifact = sparkleArtifact(release);
     return artifact ? appcastItem(release, artifact, urlOf) : '';
   });
   return [

@@ -1,6 +1,7 @@
 import { hash, type KeyObject, randomBytes } from 'node:crypto';
 import { runTransaction } from '@latchkey/audit/transaction';
 import { withoutInvisible } from '@latchkey/contract/invisible';
+import { SESSIONS_LISTED_MAX } from '@latchkey/contract/page-size';
 import { hmac } from '@latchkey/kit/crypto/secrets';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import type { EndSessionRequest, ListSessionsRequest, SignOutRequest } from '@latchkey/proto/latchkey/identity/v1/account_pb';
@@ -11,7 +12,6 @@ import type { Db } from '../db/schema.ts';
 import { errors } from '../errors.ts';
 import * as store from './session.store.ts';
 
-const LISTED_MAX = 100;
 const DAY_MS = 86_400_000;
 export const IDLE_LIFETIME_MS = 7 * DAY_MS;
 const ABSOLUTE_LIFETIME_MS = 30 * DAY_MS;
@@ -82,7 +82,7 @@ export async function listSessions({ db, clock }: IdentityContext, request: List
   if (!accountId) return [];
   const now = clock();
   const open = { accountId, currentId: parseId(request.sessionId), now, idleSince: idleSince(now) };
-  return store.selectOpenSessions(db, open, LISTED_MAX);
+  return store.selectOpenSessions(db, open, SESSIONS_LISTED_MAX);
 }
 
 /** Ends one session of an account from the next request on. Throws `session_not_found`. */

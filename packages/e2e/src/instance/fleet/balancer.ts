@@ -10,7 +10,7 @@ export interface BalancerTarget {
 export interface BalancerOptions {
   /** Handling of connections while no process is ready; rejected unless set. */
   readonly whenNoneIsReady?: 'refuse' | 'any';
-  /** Failed probes in a row until a process gets no connections; 15, as in deploy/kubernetes. */
+  /** Failed probes in a row until a process gets no connections; 15 unless set. */
   readonly probeFailuresMax?: number;
 }
 

@@ -1,8 +1,9 @@
 import { create } from '@bufbuild/protobuf';
 import { ReleaseSchema } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { expect, it } from 'vitest';
-import { electronUpdate, sparkleSignature, tauriArtifact, tauriSignature } from './feed-formats.ts';
-import { artifactsFor, isOffered, withoutArm } from './offer.ts';
+import { electronUpdate } from './feed-formats.ts';
+import { artifactsFor, ELECTRON_FEEDS, isOffered, tauriArtifact } from './offered-artifacts.ts';
+import { sparkleSignature, tauriSignature } from './signature-formats.ts';
 
 const release = (rolloutPercent: number) => create(ReleaseSchema, { id: 'a', version: '1.0.0', rolloutPercent });
 const clients = Array.from({ length: 2_000 }, (_, n) => `client ${n}`);
@@ -24,8 +25,9 @@ it('knows other names of platforms and architectures', () => {
   expect(artifactsFor(found, 'darwin', 'x86_64')).toEqual([]);
   expect(artifactsFor(found, 'constructor')).toEqual([]);
   const others = ['x64', 'universal'].map((arch) => ({ ...artifact, arch }));
-  const both = create(ReleaseSchema, { artifacts: [artifact, { ...artifact, arch: 'armv7l' }, ...others] });
-  expect(withoutArm(both.artifacts).map(({ arch }) => arch)).toEqual(['x64', 'universal']);
+  const linux = [artifact, { ...artifact, arch: 'armv7l' }, ...others].map((each) => ({ ...each, platform: 'linux' }));
+  const offered = ELECTRON_FEEDS['latest-linux.yml']?.[1](create(ReleaseSchema, { artifacts: linux }));
+  expect(offered?.map(({ arch }) => arch)).toEqual(['x64', 'universal']);
 });
 
 it('escapes texts in YAML', () => {
@@ -51,8 +53,8 @@ it('finds signatures for Tauri in text and Base64 of minisign, and none of signi
   const { artifacts } = create(ReleaseSchema, { artifacts: signatures.map((signature) => ({ ...artifact, signature })) });
   expect(artifacts.map(tauriSignature)).toEqual([base64, base64, undefined, undefined, undefined]);
   const named = ['Acme.dmg', 'Acme.app.tar.gz'].map((name) => ({ ...artifact, name, signature: minisign }));
-  const [image, bundle] = create(ReleaseSchema, { artifacts: named }).artifacts;
-  expect([tauriArtifact([image, bundle] as never), tauriArtifact([image] as never)]).toEqual([bundle, image]);
+  const nameOf = (artifacts: typeof named) => tauriArtifact(create(ReleaseSchema, { artifacts }), 'darwin', 'aarch64')?.name;
+  expect([nameOf(named), nameOf(named.slice(0, 1))]).toEqual(['Acme.app.tar.gz', 'Acme.dmg']);
 });
 
 it('finds the Ed25519 signature for Sparkle in other formats, unless it is of a hash', () => {
