@@ -34,7 +34,7 @@ it.each([
   ['the size of avatars', /\b3 \* 1_?024 \* 1_?024\b|\bup to 3 MiB\b/, 'avatar'],
   ['the pixels of avatars', /\b16_000_000\b|SIDE\w* = 256\b/, 'avatar'],
   ['the invisible characters', /Default_Ignorable/, 'invisible'],
-  ['the limits of accounts', /_PER_HOUR: [\d_]+|\b(?:MIB|COUNT_LIMIT): [\d_]+/, 'limits'],
+  ['the limits of accounts', /_PER_HOUR: [\d_]+|\b(?:MIB|COUNT_LIMIT): [\d_]+/, 'default-limits'],
   ['the age of principals', /PRINCIPAL_AGE\w* = /, 'principal-age'],
 ])('%s is written once', (_rule, pattern, module) => {
   const places = SOURCES.filter(([, text]) => pattern.test(text)).map(([path]) => path);

@@ -1,5 +1,5 @@
 import { auditRetentionSetting } from '@latchkey/audit/retention';
-import { DEFAULT_LIMITS } from '@latchkey/contract/limits';
+import { DEFAULT_LIMITS } from '@latchkey/contract/default-limits';
 import { dataServiceSettings, processSettings, readProcessConfig } from '@latchkey/kit/config/process-settings';
 import { integerSetting, readConfig } from '@latchkey/kit/config/settings';
 import { z } from 'zod';

@@ -1,5 +1,5 @@
 import { auditRetentionSetting } from '@latchkey/audit/retention';
-import { DEFAULT_LIMITS } from '@latchkey/contract/limits';
+import { DEFAULT_LIMITS } from '@latchkey/contract/default-limits';
 import { dataServiceSettings, processSettings, readProcessConfig } from '@latchkey/kit/config/process-settings';
 import { ConfigError, integerSetting, readConfig, readTogether, urlSetting } from '@latchkey/kit/config/settings';
 import { serviceUrlSetting } from '@latchkey/kit/tls/tls-settings';

@@ -1,4 +1,4 @@
-import { DEFAULT_LIMITS } from '@latchkey/contract/limits';
+import { DEFAULT_LIMITS } from '@latchkey/contract/default-limits';
 import { defaultHost } from '@latchkey/kit/config/listen-host';
 import { connectionsPerIpSetting, readProcessConfig } from '@latchkey/kit/config/process-settings';
 import {

@@ -1,7 +1,7 @@
 import { ConnectionError, LatchkeyError } from '../errors.ts';
 
 /** Longer waits are left to the caller, who gets the error with `retryAfterSeconds`. */
-const RETRY_AFTER_SECONDS_MAX = 30;
+export const RETRY_AFTER_SECONDS_MAX = 30;
 const BACKOFF_MS = 500;
 const BACKOFF_MS_MAX = 8_000;
 

@@ -1,6 +1,6 @@
 import { ConnectionError, LatchkeyError } from '../errors.ts';
 import { createIdempotencyKey, type Http } from '../http/http.ts';
-import { backoffMs, sleep } from '../http/retry.ts';
+import { backoffMs, RETRY_AFTER_SECONDS_MAX, sleep } from '../http/retry.ts';
 import type { Upload, UploadedFile } from '../types.ts';
 import type { Content, ContentOptions } from './content.ts';
 
@@ -11,7 +11,6 @@ export const CHUNK_BYTES = 10 * 1024 * 1024;
 const ATTEMPTS_MAX = 15;
 /** Time that the service may take to notice that the last chunk broke off. */
 const LOCKED_MS = 1_000;
-const RETRY_AFTER_SECONDS_MAX = 30;
 
 interface Description extends ContentOptions {
   /** True to try again after a failure that may pass. */

@@ -1,4 +1,4 @@
-import { DEFAULT_LIMITS } from '@latchkey/contract/limits';
+import { DEFAULT_LIMITS } from '@latchkey/contract/default-limits';
 import { integerSetting } from '@latchkey/kit/config/settings';
 import { type DomainError, waitSeconds } from '@latchkey/kit/errors/errors';
 import { rateLimitPolicy, rateLimitState } from '@latchkey/kit/http/rate-limit-headers';
