@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '@latchkey/testkit/eventually';
 import { expect, inject, it, onTestFinished } from 'vitest';
 import { createApplication, createKey, type Owner, signUp } from '../client/caller.ts';
@@ -111,4 +112,22 @@ it('events are pulled from where the last answer ended, and waited for', async (
   expect(await pull({ after: `other:1`, waitSeconds: '25' })).toMatchObject({ events: [{ sequence: '1' }], next, gap: true });
   for (const query of [{ after: '1' }, { after: `${epoch}:x` }, { waitSeconds: '26' }, { waitSeconds: '' }])
     expect(await api.get(`${PANEL}/events`, { applicationId, ...query })).toMatchObject({ code: 'VALIDATION_ERROR' });
+});
+
+it('a key that is revoked, narrowed or restricted while its request waits gets no more events', async () => {
+  const owner = await signUp();
+  const [applicationId, other] = [await createApplication(owner.session), await createApplication(owner.session)];
+  const path = (id: string) => `${PANEL}/api-keys/${id}`;
+  for (const [code, change] of [
+    ['api_key_revoked', (id: string) => owner.session.post(`${path(id)}/revoke`, {})],
+    ['insufficient_scope', (id: string) => owner.session.patch(path(id), { scopes: ['files:read'] })],
+    ['application_forbidden', (id: string) => owner.session.patch(path(id), { allApplications: false, applicationIds: [other] })],
+  ] as const) {
+    const { id, api } = await createKey(owner);
+    const { next } = (await api.get(`${PANEL}/events`, { applicationId })).data;
+    const waiting = api.get(`${PANEL}/events`, { applicationId, after: next, waitSeconds: '25' });
+    expect(await Promise.race([waiting, sleep(200)])).toBe(undefined);
+    await change(id);
+    expect(await Promise.race([waiting, sleep(2_000)])).toMatchObject({ code });
+  }
 });

@@ -3,6 +3,7 @@ import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { EVENT_WAIT_SECONDS_MAX, LIVE_EVENT_TYPE_PREFIX, toCloudEvent } from '@latchkey/contract/live-event';
 import { EVENTS_PULLED_MAX } from '@latchkey/contract/page-size';
 import { ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
+import { LIVE_CLIENTS } from '@latchkey/kit/redis/account-changes';
 import {
   ApplicationService,
   type LoggedEvent,
@@ -10,7 +11,10 @@ import {
 } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { z } from 'zod';
+import { type GivenCredential, readCredential, readUserAgent } from '../authentication/credential.ts';
+import { errors } from '../errors.ts';
 import { concurrencyReached, type Limit } from '../rate-limit/rate-limits.ts';
+import { resolveApplication } from '../routing/resolve-application.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationId, EXAMPLE_IDS, timestamp } from '../routing/schemas.ts';
 
@@ -33,10 +37,12 @@ const event = z
   })
   .meta({ id: 'Event', description: 'A CloudEvent, as live clients receive it.' });
 
-export function eventRoutes({ clients: { applications }, changes }: RouteContext) {
+const SCOPE = 'applications:read';
+
+export function eventRoutes({ clients, changes, authenticator }: RouteContext) {
   const waiting = new ConcurrencyLimit(WAITING.max);
   return [
-    defineRoute('GET /api/v1/panel/events', 'applications:read', {
+    defineRoute('GET /api/v1/panel/events', SCOPE, {
       operationId: 'listEvents',
       application: 'query',
       summary: 'Pull live events of an application',
@@ -75,11 +81,19 @@ export function eventRoutes({ clients: { applications }, changes }: RouteContext
       }),
       message: 'Successfully fetched events',
       failures: [ApplicationService.method.pullApplicationEvents],
-      handle: async ({ application, query: { after, waitSeconds }, reply }) => {
+      handle: async ({ application, query: { after, waitSeconds }, raw, clientIp, reply }) => {
         const { accountId, applicationId } = application;
         const [, epoch = '', sequence = '0'] = POSITION.exec(after ?? '') ?? [];
         const position = after === undefined ? {} : { after: { epoch, sequence: BigInt(sequence) } };
-        const pull = () => applications.pullApplicationEvents({ ...application, ...position, pageSize: EVENTS_PULLED_MAX });
+        const page = { ...application, ...position, pageSize: EVENTS_PULLED_MAX };
+        const pull = () => clients.applications.pullApplicationEvents(page);
+        /** Throws where the credential lost its rights while the request waited. */
+        const verify = async () => {
+          const credential = readCredential(raw) as GivenCredential;
+          const principal = await authenticator.authenticate(credential, clientIp, readUserAgent(raw));
+          if (principal.kind === 'key' && !principal.scopes.has(SCOPE)) throw errors.scope_missing();
+          await resolveApplication(clients, principal, applicationId);
+        };
         if (waitSeconds === 0) return toPage(applicationId, await pull());
         const release = waiting.acquire(accountId);
         if (!release) throw concurrencyReached(WAITING);
@@ -96,13 +110,14 @@ export function eventRoutes({ clients: { applications }, changes }: RouteContext
         try {
           unlisten = await changes.listen(accountId, (change) => {
             if (!change) end();
-            else if (change.applicationId === applicationId || change.kind === 'any') changed.resolve();
+            else if (change.kind !== LIVE_CLIENTS && (change.applicationId ?? applicationId) === applicationId) changed.resolve();
           });
           for (;;) {
             const found = await pull();
             if (found.events.length > 0 || found.gap || isOver) return toPage(applicationId, found);
             await changed.promise;
             if (!isOver) changed = Promise.withResolvers();
+            await verify();
           }
         } finally {
           clearTimeout(timer);
