@@ -13,6 +13,11 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { run } from '../testing/run.ts';
 import { describeState } from './listen.ts';
 
+const KEY_EXPIRING = JSON.stringify({
+  ...JSON.parse(readyText(0, false)),
+  type: 'latchkey.connection.key_expiring',
+  data: { expiresAt: '2026-05-19T09:00:00.000Z' },
+});
 const KEY = 'lk_sock_00000000000000000000000000000000';
 
 let server: ScriptedLiveServer;
@@ -91,7 +96,11 @@ describe('latchkey listen', { timeout: 30_000 }, () => {
 
   it.each([
     [3, [{ status: 401 }], /^The socket key is rejected: .* Check LATCHKEY_SOCKET_KEY\.\n$/],
-    [1, [send([readyText(0, false)], 4103)], /\nThe socket key was rotated\. .*\n$/],
+    [
+      1,
+      [send([readyText(0, false), KEY_EXPIRING], 4103)],
+      /\nThe socket key was rotated, and ends at 2026-05-19T09:00:00\.000Z\.\nThe socket key was rotated\. .*\n$/,
+    ],
   ])('ends with code %i and a sentence where its key is no longer good', async (code, turns, sentence) => {
     expect(await listen(turns)).toMatchObject({ code, stdout: '', stderr: expect.stringMatching(sentence) });
   });

@@ -53,6 +53,8 @@ async function listen(context: Context, app: string | undefined, { url, from }: 
     const options = { socketKey, onState, signal, WebSocket, lastEventId: from, ...(url !== undefined && { url }) };
     for await (const event of client.events(options)) {
       lastEventId = event.type === 'latchkey.connection.ready' ? event.data.lastSequence : (event.sequence ?? lastEventId);
+      if (event.type === 'latchkey.connection.key_expiring')
+        context.note(`The socket key was rotated, and ends at ${event.data.expiresAt}.`);
       printEvent(context, event);
     }
   } catch (err) {
