@@ -5,7 +5,7 @@ import { RouterProvider } from '@tanstack/react-router';
 import { options } from 'preact';
 import { createRoot } from 'react-dom/client';
 import { queryClient } from './api/query-client.ts';
-import { router } from './routing/router.ts';
+import { router } from './routing/routes.ts';
 import { applyTheme } from './shell/theme.ts';
 
 // Effects run before the next key of a person, as those of React: some move the focus.

@@ -14,8 +14,8 @@ import {
 import * as application from './application/application.ts';
 import * as licenseLevels from './application/license-levels.ts';
 import type { AppsContext } from './context.ts';
-import { errors } from './errors.ts';
 import * as event from './event/event-log.ts';
+import { errors } from './proto-errors.ts';
 import * as runtimeKey from './runtime-key/runtime-key.ts';
 import * as setting from './setting/setting.ts';
 import * as usage from './usage/usage.ts';

@@ -1,5 +1,5 @@
 import { parseId } from '@latchkey/kit/validation/id';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 
 /** Names an application of an account, as a caller sent it. */
 export interface ApplicationRef {

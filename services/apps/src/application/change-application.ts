@@ -5,8 +5,8 @@ import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import type { Updateable } from 'kysely';
 import type { AppsContext } from '../context.ts';
 import type { ApplicationTable, Db } from '../db/schema.ts';
-import { errors } from '../errors.ts';
 import { type EventBody, logEvents, nextSequence } from '../event/event-log.ts';
+import { errors } from '../proto-errors.ts';
 import { type ApplicationRow, lockApplication, updateApplication } from './application.store.ts';
 import { type ApplicationRef, parseRef } from './application-ref.ts';
 

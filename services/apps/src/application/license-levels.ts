@@ -4,7 +4,7 @@ import { etagOf, isExpected } from '@latchkey/kit/validation/etag';
 import { hasLength } from '@latchkey/kit/validation/text';
 import type { ReplaceLicenseLevelsRequest } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import type { AppsContext } from '../context.ts';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 import * as store from './application.store.ts';
 import { type ApplicationRef, parseRef } from './application-ref.ts';
 import { changeApplication } from './change-application.ts';

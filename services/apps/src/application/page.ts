@@ -1,5 +1,5 @@
 import { parseId } from '@latchkey/kit/validation/id';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 
 const PAGE_SIZE_MAX = 1_000;
 

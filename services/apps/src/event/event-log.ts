@@ -8,7 +8,7 @@ import { type ApplicationRef, parseRef } from '../application/application-ref.ts
 import { parsePage, parsePageSize } from '../application/page.ts';
 import type { AppsContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 import { fingerprintOf } from '../runtime-key/vault.ts';
 import {
   insertEvents,

@@ -4,7 +4,7 @@ import { parseId } from '@latchkey/kit/validation/id';
 import { isStorable } from '@latchkey/kit/validation/text';
 import type { DetachFileRequest, ResolveDownloadRequest } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import type { AppsContext } from '../context.ts';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 import { findKeyHolder } from '../runtime-key/runtime-key.ts';
 import { readDownloadToken } from './download-token.ts';
 import * as store from './release.store.ts';

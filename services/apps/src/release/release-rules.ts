@@ -18,7 +18,7 @@ import {
 import { parseId } from '@latchkey/kit/validation/id';
 import { hasLength } from '@latchkey/kit/validation/text';
 import type { ReleaseArtifact } from '@latchkey/proto/latchkey/apps/v1/release_pb';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 
 /** An artifact of a draft, as a caller sent it. */
 type GivenArtifact = Pick<ReleaseArtifact, 'fileId' | 'name' | 'platform' | 'arch' | 'kind' | 'signature'>;

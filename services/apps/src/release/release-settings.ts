@@ -4,7 +4,7 @@ import type { UpdateReleaseSettingsRequest } from '@latchkey/proto/latchkey/apps
 import { type ApplicationRef, parseRef } from '../application/application-ref.ts';
 import { changeApplication } from '../application/change-application.ts';
 import type { AppsContext } from '../context.ts';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 import { type ReleaseSettings, selectReleaseSettings } from './release.store.ts';
 
 export type { ReleaseSettings } from './release.store.ts';

@@ -13,7 +13,7 @@ import {
 } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { LRUCache } from 'lru-cache';
 import type { AppsContext } from '../context.ts';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 import { createDownloadToken, expiryHour } from './download-token.ts';
 import { detachFile, getFeed, resolveDownload } from './feed.ts';
 import * as releases from './release.ts';

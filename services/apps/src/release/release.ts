@@ -21,7 +21,7 @@ import semver from 'semver';
 import { type ApplicationRef, parseRef } from '../application/application-ref.ts';
 import { type ApplicationChange, changeApplication } from '../application/change-application.ts';
 import type { AppsContext } from '../context.ts';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 import { applySetting } from '../setting/setting.ts';
 import * as store from './release.store.ts';
 import { checkRollout, checkYankReason, parseReleaseChange, type ReleaseChange } from './release-rules.ts';

@@ -7,7 +7,7 @@ import { type KeyHolderRow, selectFirstSealedKey } from '../application/applicat
 import type { ApplicationRef } from '../application/application-ref.ts';
 import { changeApplication } from '../application/change-application.ts';
 import type { AppsContext } from '../context.ts';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 import { hasOverlap, markUsed, removePreviousKey, storePreviousKey } from './previous-key.store.ts';
 import { fingerprintOf, type RuntimeKeyType } from './vault.ts';
 

@@ -13,8 +13,8 @@ import { type ApplicationRef, parseRef } from '../application/application-ref.ts
 import { type ApplicationAction, type ApplicationChange, changeApplication } from '../application/change-application.ts';
 import type { AppsContext } from '../context.ts';
 import type { SettingsRow } from '../db/schema.ts';
-import { errors } from '../errors.ts';
 import type { EventBody } from '../event/event-log.ts';
+import { errors } from '../proto-errors.ts';
 
 type Value = boolean | string | undefined;
 

@@ -5,7 +5,7 @@ import type { Sweep } from '@latchkey/kit/sweeper/sweeper';
 import type { UsageCounts } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import type { ApplicationRef } from '../application/application-ref.ts';
 import type { AppsContext } from '../context.ts';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 
 type UsageContext = Pick<AppsContext, 'db' | 'clock'>;
 

@@ -2,7 +2,7 @@ import { AVATAR_BYTES_MAX, AVATAR_PIXELS_MAX } from '@latchkey/contract/avatar';
 import { acquireAll, ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
 import { createShare } from '../concurrency-share.ts';
 import type { FilesConfig } from '../config.ts';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 
 export type AvatarLimits = Readonly<ReturnType<typeof createAvatarLimits>>;
 

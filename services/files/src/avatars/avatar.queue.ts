@@ -5,7 +5,7 @@ import { createQueueProducer } from '@latchkey/kit/queue/producer';
 import { createQueueWorker, type QueueWorker } from '@latchkey/kit/queue/worker';
 import type { FilesContext } from '../context.ts';
 import { findUploadedAvatar, removeAvatar } from './avatar.ts';
-import { createDecoderPool } from './decoder/decoder.ts';
+import { createDecoderPool } from './decoder/decoder-pool.ts';
 import { makeAvatar } from './make-avatar.ts';
 import { createReceiveAvatar } from './receive-avatar.ts';
 import { type AvatarContext, sweepAvatars } from './record-avatar.ts';

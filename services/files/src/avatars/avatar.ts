@@ -5,7 +5,7 @@ import { runStatement } from '@latchkey/audit/transaction';
 import { commonErrors } from '@latchkey/kit/errors/errors';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../context.ts';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 import { removeObjectsSoon } from '../storage/object-deletion/object-deletion.ts';
 import { objectKey } from '../storage/object-store/object-store.ts';
 import { insertRemoval, selectAvatar, selectCurrent } from './avatar.store.ts';

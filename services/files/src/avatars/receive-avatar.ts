@@ -7,7 +7,7 @@ import { commonErrors, DomainError } from '@latchkey/kit/errors/errors';
 import { onBehalfOf } from '@latchkey/kit/log/request-context';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../context.ts';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 import { removeObjects } from '../storage/object-deletion/object-deletion.ts';
 import { objectKey } from '../storage/object-store/object-store.ts';
 import { type AccountBody, Overdue, putWithDeadline, runUploadCall } from '../storage/upload/upload-call.ts';

@@ -5,9 +5,9 @@ import type { SignUpRequest } from '@latchkey/proto/latchkey/identity/v1/account
 import { asSession, recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
-import { errors } from '../errors.ts';
 import { expireLinks } from '../mail/mail.store.ts';
 import { deleteLinksOf } from '../oidc/oidc-link.store.ts';
+import { errors } from '../proto-errors.ts';
 import { deleteSessionsOf } from '../session/session.store.ts';
 import { endEpochs, type OpenedSession, openSession } from '../session/session.ts';
 import * as store from './account.store.ts';

@@ -4,7 +4,7 @@ import { parseId } from '@latchkey/kit/validation/id';
 import type { SetAvatarRequest } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { recordAction } from '../audit/actions.ts';
 import type { ActingContext } from '../context.ts';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 import { lockAccount, updateAccount } from './account.store.ts';
 
 /**

@@ -5,10 +5,10 @@ import type { ConfirmEmailChangeRequest, StartEmailChangeRequest } from '@latchk
 import { recordAction } from '../audit/actions.ts';
 import type { ActingContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
-import { errors } from '../errors.ts';
 import { addMail, findLink, linkLimitReached } from '../mail/link.ts';
 import { expireLinks, lockRecipient } from '../mail/mail.store.ts';
 import type { MailQueue } from '../mail/mail-queue.ts';
+import { errors } from '../proto-errors.ts';
 import { lockAccount, selectAccountBy, updateAccount } from './account.store.ts';
 import { isEmail } from './account-rules.ts';
 import { runAsVerifiedOwner } from './verify-owner.ts';

@@ -3,7 +3,7 @@ import { asSession, recordAction } from '../audit/actions.ts';
 import { recordFailures } from '../audit/credential-failures.ts';
 import type { ActingContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 import { endEpochs, type OpenedSession, openSession, type SessionClient } from '../session/session.ts';
 import { attempt, takeCode } from '../two-factor/take-code.ts';
 import { lockTwoFactor } from '../two-factor/two-factor.store.ts';

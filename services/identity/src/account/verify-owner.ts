@@ -3,7 +3,7 @@ import { parseId } from '@latchkey/kit/validation/id';
 import { recordFailures } from '../audit/credential-failures.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 import { lockSession } from '../session/session.store.ts';
 import { attempt, codeLimitReached, countCodeFailure, takeCode } from '../two-factor/take-code.ts';
 import { lockTwoFactor, selectTwoFactor, type TwoFactorRow } from '../two-factor/two-factor.store.ts';

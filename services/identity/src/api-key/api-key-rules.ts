@@ -6,7 +6,7 @@ import { SCOPES } from '@latchkey/contract/scopes';
 import type { DomainError } from '@latchkey/kit/errors/errors';
 import { parseId } from '@latchkey/kit/validation/id';
 import { hasLength } from '@latchkey/kit/validation/text';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 import type { ApiKeyRow } from './api-key.store.ts';
 
 const KNOWN_SCOPES = new Set<string>(SCOPES);

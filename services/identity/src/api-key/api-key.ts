@@ -12,7 +12,7 @@ import { recordAction } from '../audit/actions.ts';
 import { apiKeyEpoch } from '../authentication/principal-epoch.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 import * as store from './api-key.store.ts';
 import { type ApiKeyChange, type ColumnChanges, checkChange, isActive, parseChange, toAuditChanges } from './api-key-rules.ts';
 import { createApiKeyText } from './api-key-text.ts';

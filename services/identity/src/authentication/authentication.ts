@@ -5,7 +5,7 @@ import type pg from 'pg';
 import { parseApiKeyText } from '../api-key/api-key-text.ts';
 import type { IdentityContext } from '../context.ts';
 import type { ApiKeyTable, SessionTable } from '../db/schema.ts';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 import { csrfTokenOf, hashSessionToken, isSessionAlive, toStoredUserAgent } from '../session/session.ts';
 import { apiKeyEpoch, sessionEpoch } from './principal-epoch.ts';
 

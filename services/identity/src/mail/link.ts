@@ -4,7 +4,7 @@ import { hmac } from '@latchkey/kit/crypto/secrets';
 import { newId } from '@latchkey/kit/validation/id';
 import type { IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 import { insertMail, type LinkHolder, type MailRow, selectLatestLink, selectLink } from './mail.store.ts';
 
 const LIFETIME_MS = 30 * 60_000;

@@ -2,7 +2,7 @@ import type { DomainError } from '@latchkey/kit/errors/errors';
 import type { Logger } from '@latchkey/kit/log/logger';
 import { AuthorizationResponseError, type CustomFetch, ResponseBodyError } from 'openid-client';
 import pLimit from 'p-limit';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 import { isTrustworthy } from './issuer-settings.ts';
 
 /** A defect of an issuer or its response. The message may be logged: no issuer chose it. */

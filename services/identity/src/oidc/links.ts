@@ -5,7 +5,7 @@ import { runAsVerifiedOwner } from '../account/verify-owner.ts';
 import { recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 import { deleteSessionsOf } from '../session/session.store.ts';
 import { endEpochs } from '../session/session.ts';
 import { deleteLinks, selectLinksOf } from './oidc-link.store.ts';

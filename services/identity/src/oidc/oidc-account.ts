@@ -4,7 +4,7 @@ import { newId } from '@latchkey/kit/validation/id';
 import { insertAccount } from '../account/account.store.ts';
 import { asSession, recordAction } from '../audit/actions.ts';
 import type { ActingContext } from '../context.ts';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 import { endEpochs, openSession, type SessionClient } from '../session/session.ts';
 import { type Person, withSuffix } from './claims.ts';
 import { insertLink, SUBJECT_INDEX, selectLinkedAccount } from './oidc-link.store.ts';

@@ -13,7 +13,7 @@ import { asSession, recordAction } from '../audit/actions.ts';
 import { authenticateSession } from '../authentication/authentication.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 import { lockSession } from '../session/session.store.ts';
 import type { SessionClient } from '../session/session.ts';
 import { insertUsedToken } from '../used-token/used-token.store.ts';

@@ -3,7 +3,7 @@ import { addDailyCounts, type DailyCounts, selectDailyCounts } from '@latchkey/k
 import type { ApiKeyRequestCount } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import type { ApiKeyRef } from '../api-key/api-key.store.ts';
 import type { IdentityContext } from '../context.ts';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 
 type CountContext = Pick<IdentityContext, 'db' | 'clock'>;
 

@@ -9,7 +9,7 @@ import { asSession, recordAction } from '../audit/actions.ts';
 import { sessionEpoch } from '../authentication/principal-epoch.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 import * as store from './session.store.ts';
 
 const DAY_MS = 86_400_000;

@@ -8,7 +8,7 @@ import { toKeyColumns } from '../api-key/api-key.ts';
 import { createApiKeyText } from '../api-key/api-key-text.ts';
 import { recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 import { insertUsedToken } from '../used-token/used-token.store.ts';
 import { readUnverified, type UnverifiedToken, type VerifiedToken, verifyToken } from './subject-token.ts';
 import * as store from './trusted-issuer.store.ts';

@@ -4,9 +4,9 @@ import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { createLocalJWKSet, type JSONWebKeySet } from 'jose';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
-import { errors } from '../errors.ts';
 import { createIssuerFetch, IssuerError } from '../oidc/issuer-http.ts';
 import { isEndpoint } from '../oidc/issuer-settings.ts';
+import { errors } from '../proto-errors.ts';
 
 export type IssuerKeys = ReturnType<typeof createIssuerKeys>;
 export type KeySet = ReturnType<typeof createLocalJWKSet>;

@@ -4,7 +4,7 @@ import { DomainError } from '@latchkey/kit/errors/errors';
 import { isStorable } from '@latchkey/kit/validation/text';
 import * as jose from 'jose';
 import type { IdentityContext } from '../context.ts';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 import type { IssuerKeys } from './issuer-keys.ts';
 import type { TrustedIssuerRow } from './trusted-issuer.store.ts';
 import { ALGORITHMS, lookupHash, toClaimTexts } from './trusted-issuer-rules.ts';

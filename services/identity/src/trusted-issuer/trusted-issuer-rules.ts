@@ -13,8 +13,8 @@ import { isStorable } from '@latchkey/kit/validation/text';
 import type { CreateTrustedIssuerRequest } from '@latchkey/proto/latchkey/identity/v1/trusted_issuer_pb';
 import { importJWK, type JWK } from 'jose';
 import { z } from 'zod';
-import { errors } from '../errors.ts';
 import { isEndpoint } from '../oidc/issuer-settings.ts';
+import { errors } from '../proto-errors.ts';
 
 /** Algorithms with a public key. The key of any other one would be a secret. */
 export const ALGORITHMS = [

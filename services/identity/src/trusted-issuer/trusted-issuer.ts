@@ -11,7 +11,7 @@ import { type ColumnChanges, parseChange } from '../api-key/api-key-rules.ts';
 import { recordAction } from '../audit/actions.ts';
 import { apiKeyEpoch } from '../authentication/principal-epoch.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 import { takeCode } from '../two-factor/take-code.ts';
 import { lockTwoFactor } from '../two-factor/two-factor.store.ts';
 import { verifyTwoFactorCode } from '../two-factor/two-factor.ts';

@@ -5,7 +5,7 @@ import { failureLimitReached, withFailure } from '../account/proof-failures.ts';
 import { recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 import { hashRecoveryCode, parseCode, verifyTotp } from './code.ts';
 import { selectRecoveryCode, spendRecoveryCode, type TwoFactorRow, updateTwoFactor } from './two-factor.store.ts';
 

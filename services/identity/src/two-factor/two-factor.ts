@@ -12,7 +12,7 @@ import { recordAction } from '../audit/actions.ts';
 import { recordFailures } from '../audit/credential-failures.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
-import { errors } from '../errors.ts';
+import { errors } from '../proto-errors.ts';
 import { deleteSessionsOf, lockSession } from '../session/session.store.ts';
 import { endEpochs } from '../session/session.ts';
 import { createRecoveryCodes, createTotpSecret, hashRecoveryCode, otpauthUrl } from './code.ts';

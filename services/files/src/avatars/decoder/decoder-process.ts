@@ -4,7 +4,7 @@ import { setPriority } from 'node:os';
 import { createInterface } from 'node:readline';
 import { ImageRejected } from './check-image.ts';
 import { convertImage } from './convert-image.ts';
-import type { DecoderRequest, DecoderResponse } from './decoder.ts';
+import type { DecoderRequest, DecoderResponse } from './decoder-pool.ts';
 
 /**
  * Decodes images, one at a time: requests and responses are lines of JSON. Image decoders are

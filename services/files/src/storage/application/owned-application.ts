@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { isUnreachable } from '@latchkey/kit/errors/errors';
 import { parseId } from '@latchkey/kit/validation/id';
-import { errors } from '../../errors.ts';
+import { errors } from '../../proto-errors.ts';
 
 /** Those of some applications that the account owns and has not deleted. */
 export type FindOwnedApplications = (

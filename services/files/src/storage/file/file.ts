@@ -8,7 +8,7 @@ import { parseId } from '@latchkey/kit/validation/id';
 import type { Kysely } from 'kysely';
 import type { FilesContext } from '../../context.ts';
 import type { FilesDatabase } from '../../db/schema.ts';
-import { errors } from '../../errors.ts';
+import { errors } from '../../proto-errors.ts';
 import { type ApplicationRef, parseRef, readOwned, requireOwned } from '../application/owned-application.ts';
 import { insertObjectDeletions, OWN_REMOVAL_MS } from '../object-deletion/object-deletion.store.ts';
 import { removeObjectsSoon } from '../object-deletion/object-deletion.ts';

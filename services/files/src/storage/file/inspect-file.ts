@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { DomainError } from '@latchkey/kit/errors/errors';
 import type { FilesContext } from '../../context.ts';
-import { errors } from '../../errors.ts';
+import { errors } from '../../proto-errors.ts';
 import type { ApplicationRef } from '../application/owned-application.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { parseFileRef } from './file.ts';

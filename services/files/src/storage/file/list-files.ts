@@ -1,7 +1,7 @@
 import { FILE_NAME_LENGTH_MAX } from '@latchkey/contract/file-name';
 import { FILES_PAGE_SIZE } from '@latchkey/contract/page-size';
 import type { FilesContext } from '../../context.ts';
-import { errors } from '../../errors.ts';
+import { errors } from '../../proto-errors.ts';
 import { type ApplicationRef, parseRef, readOwned } from '../application/owned-application.ts';
 import { type FilePage, type Slice, selectMatches, selectPage } from './file-page.store.ts';
 

@@ -1,6 +1,6 @@
 import { createHash, type Hash } from 'node:crypto';
 import type { Readable } from 'node:stream';
-import { errors } from '../../errors.ts';
+import { errors } from '../../proto-errors.ts';
 import { readChunks } from '../upload/verified-body.ts';
 
 /** Longest wait for the next bytes of a chunk: a lost connection must not hold its upload. */

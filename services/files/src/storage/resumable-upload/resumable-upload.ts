@@ -4,7 +4,7 @@ import { UNFINISHED_UPLOADS_MAX, UPLOAD_METADATA_LENGTH_MAX } from '@latchkey/co
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import { hasLength } from '@latchkey/kit/validation/text';
 import type { FilesContext } from '../../context.ts';
-import { errors } from '../../errors.ts';
+import { errors } from '../../proto-errors.ts';
 import { isDeleted } from '../application/deleted-application.store.ts';
 import { parseRef, readOwned } from '../application/owned-application.ts';
 import { isTaken, lockRenames, selectNameHolders } from '../file/file.store.ts';

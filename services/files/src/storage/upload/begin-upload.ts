@@ -4,7 +4,7 @@ import { findResult, takeCall } from '@latchkey/audit/idempotency';
 import { commonErrors } from '@latchkey/kit/errors/errors';
 import { newId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../../context.ts';
-import { errors } from '../../errors.ts';
+import { errors } from '../../proto-errors.ts';
 import { type ApplicationRef, parseRef, readOwned } from '../application/owned-application.ts';
 import { isTaken, selectNameHolders, selectRecentUpload } from '../file/file.store.ts';
 import { parseFileName } from '../file/file.ts';

@@ -5,7 +5,7 @@ import { isUniqueViolation } from '@latchkey/kit/database/database';
 import type { Kysely } from 'kysely';
 import type { FilesContext } from '../../context.ts';
 import type { FilesDatabase } from '../../db/schema.ts';
-import { errors } from '../../errors.ts';
+import { errors } from '../../proto-errors.ts';
 import { isDeleted } from '../application/deleted-application.store.ts';
 import { requireOwned, waitUntilReachable } from '../application/owned-application.ts';
 import { insertFile, lockNamedFile, lockRenames, recordFiles, selectNameHolders, updateContent } from '../file/file.store.ts';

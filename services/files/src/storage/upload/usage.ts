@@ -1,6 +1,6 @@
 import { parseId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../../context.ts';
-import { errors } from '../../errors.ts';
+import { errors } from '../../proto-errors.ts';
 import { type ApplicationUsage, selectCharges, selectUsages } from './usage.store.ts';
 
 export const MIB = 1024 * 1024;

@@ -4,8 +4,8 @@ import { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { DomainError } from '@latchkey/kit/errors/errors';
 import { releaseBytes } from '@latchkey/kit/http/write-chunk';
-import { errors } from '../../errors.ts';
 import { bytesReceived } from '../../files-metrics.ts';
+import { errors } from '../../proto-errors.ts';
 
 /** Bytes from which the media type is sniffed; as many as the library asks for. */
 export const HEAD_BYTES = 4_100;

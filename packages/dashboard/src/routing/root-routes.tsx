@@ -11,7 +11,7 @@ import { Frame } from '../shell/frame.tsx';
 import { Shell } from '../shell/shell.tsx';
 import { firstToast } from '../toast/toasts.ts';
 import { PageError } from './page-error.tsx';
-import styles from './routes.module.css';
+import styles from './root-routes.module.css';
 
 const ToastRegion = lazyComponent(async () => {
   await firstToast;

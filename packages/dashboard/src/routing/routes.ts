@@ -6,7 +6,7 @@ import { basePath } from '../api/settings.ts';
 import { lazyComponent } from '../components/lazy-component.ts';
 import { ApplicationsPage } from '../pages/applications/view.tsx';
 import { takeReturnTo } from '../session/return-to.ts';
-import { hasSession, homeRoute, rootRoute, signedInRoute } from './routes.tsx';
+import { hasSession, homeRoute, rootRoute, signedInRoute } from './root-routes.tsx';
 import { readFlag, readPage, readReturnTo, readSearch, readText } from './search.ts';
 
 /** Begins reads, for which the page waits where it needs them. */

@@ -7,7 +7,7 @@ import { eventually } from '@latchkey/testkit/eventually';
 import sharp from 'sharp';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { heavyPng, plainImage } from '../../testing/avatar/images.ts';
-import { createDecoderPool, Decoder, DecoderLost, type DecoderPoolOptions, type ImageSource } from './decoder.ts';
+import { createDecoderPool, Decoder, DecoderLost, type DecoderPoolOptions, type ImageSource } from './decoder-pool.ts';
 
 const READY = '{"ready":true}\n';
 
