@@ -21,7 +21,7 @@ export const SETTING_NAMES = [...TEXT_NAMES, 'status', ...FLAG_NAMES] as const;
 /** Text of this many code points that the server stores unchanged. */
 const textOf = (bounds: Length, description: string) =>
   z
-    .string({ error: ({ input }) => (typeof input === 'string' ? undefined : 'must be text: put it in quotes') })
+    .string()
     .refine(
       (text) => {
         const { length } = Array.from(text);
@@ -82,7 +82,7 @@ const file = z
 
 const channel = z.strictObject({
   version: z
-    .string({ error: 'must be text: put it in quotes' })
+    .string()
     .refine(isSemver, SEMVER_RULE)
     .meta({ description: 'Version that is published. Its draft is there already.' }),
   rolloutPercent: z

@@ -39,7 +39,7 @@ it('names line, path and rule of each problem', () => {
   expect(problemsOf(text)).toEqual([
     'latchkey.yaml:2: applications[0].name: must be 6 to 32 characters without white space around',
     'latchkey.yaml:4: applications[0].settings.version: must be text: put it in quotes',
-    'latchkey.yaml:5: applications[0].settings: Unrecognized key: "satus"',
+    'latchkey.yaml:5: applications[0].settings: unknown key: satus',
     'latchkey.yaml:6: applications[0].levels[2]: is a level twice',
     expect.stringMatching(/^latchkey\.yaml:8: applications\[0\]\.files\[0\]\.path: ends in a name that the server rejects/),
     'latchkey.yaml:11: applications[0].files[3]: must have a path to upload, or the name and sha256 of a stored file',
@@ -56,9 +56,19 @@ it.each([
     `applications:\n  - name: Difference Engine\n    levels: [${Array.from({ length: 1_001 }, (_, index) => `l${index}`)}]\n`,
     ['latchkey.yaml:3: applications[0].levels: must be 1 to 1000 levels'],
   ],
+  ['{}', ['latchkey.yaml:1: applications: is missing']],
+  ['applications: [{}]', ['latchkey.yaml:1: applications[0].name: is missing']],
+  [
+    'applications: [{ name: Difference Engine, settings: { status: on, applicationUserRequiresLicense: yes }, files: 1 }]',
+    [
+      'latchkey.yaml:1: applications[0].settings.status: must be online or paused',
+      'latchkey.yaml:1: applications[0].settings.applicationUserRequiresLicense: must be true or false',
+      'latchkey.yaml:1: applications[0].files: must be a list',
+    ],
+  ],
   ['applications: [', [expect.stringMatching(/^latchkey\.yaml:1: /)]],
   ['applications: []\napplications: []\n', ['latchkey.yaml:2: Map keys must be unique']],
-  ['applications: !!set { a }\n', ['latchkey.yaml:1: applications: Invalid input: expected array, received Set']],
+  ['applications: !!set { a }\n', ['latchkey.yaml:1: applications: must be a list']],
 ])('rejects %j', (text, problems) => {
   expect(problemsOf(text)).toEqual(problems);
 });

@@ -1,4 +1,5 @@
 import { Lexer, LineCounter, Parser, parseDocument } from 'yaml';
+import type { z } from 'zod';
 import { type Declaration, declaration } from './declaration.ts';
 
 /** Problems shown of one document; the others follow from them, or wait. */
@@ -27,7 +28,7 @@ export function parseDeclaration(text: string, source: string): Declaration {
   const syntax = document.errors.map(({ pos, message }) => `${at(pos[0])}: ${message.split('\n')[0]}`);
   if (syntax.length > 0) throw declarationError(syntax);
 
-  const parsed = declaration.safeParse(toValue(document, source));
+  const parsed = declaration.safeParse(toValue(document, source), { error: describeIssue });
   if (parsed.success) return parsed.data;
   const { issues } = parsed.error;
   const problems = issues.slice(0, PROBLEMS_MAX).map((issue) => {
@@ -39,6 +40,25 @@ export function parseDeclaration(text: string, source: string): Declaration {
     return `${at(offset)}: ${name.replace(/^\./, '') || 'the document'}: ${message}`;
   });
   throw declarationError(problems, issues.length);
+}
+
+/** Types of values in words of YAML. */
+const TYPES: Readonly<Record<string, string>> = {
+  string: 'text: put it in quotes',
+  array: 'a list',
+  object: 'a map',
+  record: 'a map',
+  boolean: 'true or false',
+  int: 'a whole number',
+  number: 'a whole number',
+};
+
+/** Rules that a schema leaves to the library, whose messages are for programmers. */
+function describeIssue(issue: z.core.$ZodRawIssue): string | undefined {
+  if (issue.code === 'unrecognized_keys') return `unknown key: ${issue.keys.join(', ')}`;
+  if (issue.code === 'invalid_value') return `must be ${issue.values.join(' or ')}`;
+  if (issue.code !== 'invalid_type') return undefined;
+  return issue.input === undefined ? 'is missing' : `must be ${TYPES[issue.expected] ?? issue.expected}`;
 }
 
 /** The composer of the library calls itself for each level, without a limit. */
