@@ -207,11 +207,11 @@ function revokeKey(context: Context, wanted: string, options: SessionOptions): P
   });
 }
 
-/** Revoked keys keep their names, which may be used again. */
+/** Revoked and expired keys keep their names, which may be used again: by a rotation, for example. */
 async function findKey(client: Latchkey, wanted: string): Promise<ApiKey> {
   const keys = await client.apiKeys.list();
   return findByNameOrId(
-    keys.filter(({ id, revokedAt }) => revokedAt === null || id === wanted),
+    keys.filter((key) => !['revoked', 'expired'].includes(toState(key)) || key.id === wanted),
     wanted,
     'valid key',
     'latchkey api-keys list',

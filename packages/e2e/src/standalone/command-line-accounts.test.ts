@@ -75,6 +75,9 @@ it('api-keys creates a restricted key, which commands may use by id, and revokes
     stdout: '',
     stderr: `No application is called "Difference Engin". Did you mean "${name}"?\n`,
   });
+  // The old key has expired, so the name is that of the new one alone.
+  const rotate = await run(['api-keys', 'rotate', 'ci-upload', ...withPassword(owner)], env, owner.password);
+  expect(rotate).toMatchObject({ code: 0 });
   const revoke = await run(['api-keys', 'revoke', 'ci-upload', '--yes', ...withPassword(owner)], env, owner.password);
   expect(revoke).toMatchObject({ code: 0, stdout: 'Revoked key "ci-upload".\n' });
   expect(await run(['whoami'], restricted)).toMatchObject({
