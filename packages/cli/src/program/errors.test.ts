@@ -15,6 +15,14 @@ it.each([
   expect(toCliError(new LatchkeyError('Refused.', { code, status: 409 })).message).toMatch(advice);
 });
 
+it.each([
+  ['body.levels.0', 'must be 1 to 16 characters', 'levels.0 must be 1 to 16 characters'],
+  ['request', 'The release is not published.', 'The release is not published'],
+])('prints the rule of %s', (path, message, rule) => {
+  const error = new LatchkeyError('Refused', { code: 'bad_request', status: 400, details: [{ path, message }] });
+  expect(toCliError(error).message).toBe(`Rejected: ${rule}. Correct it, or see --help.`);
+});
+
 it('advises a smaller file where one file is above the limit, and to delete where all are', () => {
   const [one, all] = [[{ path: 'file', message: 'must have at most 150 MiB' }], []].map((details) =>
     toCliError(new LatchkeyError('Refused', { code: 'limit_exceeded', status: 413, details })),

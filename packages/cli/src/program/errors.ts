@@ -49,7 +49,10 @@ export function toCliError(err: unknown): CliError {
   if (!(err instanceof LatchkeyError)) throw err;
   const { code, status, details, message, retryAfterSeconds } = err;
   if (code === 'VALIDATION_ERROR' || code === 'bad_request') {
-    const rules = details.map((detail) => `${detail.path.replace(/^(body|query|params|header)\./, '')} ${detail.message}`);
+    const rules = details.map(({ path, message: rule }) =>
+      // A rule of the whole request is a sentence.
+      path === 'request' ? rule.replace(/[.]$/, '') : `${path.replace(/^(body|query|params|header)\./, '')} ${rule}`,
+    );
     return new CliError(
       'usage',
       sentences(rules.length > 0 ? `Rejected: ${rules.join('; ')}` : message, 'Correct it, or see --help.'),

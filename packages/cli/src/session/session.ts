@@ -61,7 +61,7 @@ export async function signIn(context: Context, client: Latchkey, credentials: Cr
     if (err.code === 'two_factor_required' && credentials.code === undefined) {
       const question = {
         message: 'Code of the authenticator app',
-        option: 'the code as second line of standard input',
+        option: 'the code as the second line of standard input',
         what: 'the code',
       };
       return signIn(context, client, { ...credentials, code: await context.prompts.password(question) });
