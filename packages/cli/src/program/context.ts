@@ -134,7 +134,7 @@ export class Context {
     const { stdout } = this.io;
     this.#write(
       data,
-      formatTable(rows, { headings, columns: stdout.isTTY ? stdout.columns : undefined, style: this.colors.dim }),
+      formatTable(rows, { headings, columns: (stdout.isTTY && stdout.columns) || undefined, style: this.colors.dim }),
     );
   }
 
