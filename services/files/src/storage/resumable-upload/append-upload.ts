@@ -64,12 +64,12 @@ async function append(ctx: FilesContext, chunk: Chunk): Promise<rows.ResumableUp
     const isAtomic = chunk.checksum !== undefined || call !== undefined;
     const whole = await store(ctx, upload, body, claim, { isAtomic, call });
     if (body.error) throw body.error;
-    return await finish(ctx, upload, whole, { ...chunk, requestId, signal });
+    return await finish(ctx, upload, whole, { ...chunk, requestId, claim });
   } catch (err) {
     signal.throwIfAborted();
     if (!(err instanceof LostBytesError)) throw err;
     ctx.logger.error({ err, uploadId: id }, 'the object store lost the bytes of an upload');
-    await end(ctx, upload);
+    await end(ctx, upload, claim);
     throw errors.upload_expired();
   } finally {
     await claim.release();
@@ -94,6 +94,8 @@ async function rejectUnclaimed(
 
 interface KeptClaim {
   readonly signal: AbortSignal;
+  /** Stops the renewals, so that the upload's end by its own call is no lost claim. */
+  stop(): void;
   /** True while the store may hold an object of the claim that is not recorded. */
   mayHaveObject: boolean;
   release(): Promise<void>;
@@ -101,29 +103,32 @@ interface KeptClaim {
 
 /** Renews the claim until it is released, and stops the body at its deadline or with the signal. */
 function keepClaim({ db, limits, logger }: FilesContext, upload: rows.ClaimedUpload, body: ChunkBody): KeptClaim {
-  const { id, accountId, applicationId } = upload;
   const { signal, release } = keepLease(logger, {
     leaseMs: rows.CLAIM_MS,
     deadlineMs: limits.uploadDeadlineMs,
     renew: () => rows.renewClaim(db, upload),
-    async explainLoss() {
-      const now = await rows.selectUpload(db, accountId, id);
-      if (now?.state === 'open' || now?.state === 'stored') return errors.upload_interrupted();
-      return (await isDeleted(db, applicationId)) ? errors.application_not_found() : errors.upload_expired();
-    },
+    explainLoss: () => explainLoss(db, upload),
     onDeadline: () => body.stop(errors.upload_timeout()),
   });
   signal.addEventListener('abort', () => body.stop(signal.reason));
   return {
     signal,
+    stop: release,
     mayHaveObject: false,
     async release() {
       release();
       await rows
         .releaseClaim(db, upload, this.mayHaveObject)
-        .catch((err: unknown) => logger.warn({ err, uploadId: id }, 'upload claim not released'));
+        .catch((err: unknown) => logger.warn({ err, uploadId: upload.id }, 'upload claim not released'));
     },
   };
+}
+
+/** Why a claim was lost: the upload or its application ended, or another process has the claim. */
+async function explainLoss(db: FilesContext['db'], { accountId, id, applicationId }: rows.ClaimedUpload) {
+  const now = await rows.selectUpload(db, accountId, id);
+  if (now?.state === 'open' || now?.state === 'stored') return errors.upload_interrupted();
+  return (await isDeleted(db, applicationId)) ? errors.application_not_found() : errors.upload_expired();
 }
 
 /**
@@ -163,7 +168,7 @@ async function store(
 
 async function record(db: FilesContext['db'], upload: rows.ClaimedUpload, appended: Appended): Promise<rows.ResumableUpload> {
   const recorded = await rows.recordAppended(db, upload, appended);
-  if (!recorded) throw errors.upload_interrupted();
+  if (!recorded) throw await explainLoss(db, upload);
   return recorded;
 }
 
@@ -172,30 +177,31 @@ async function finish(
   ctx: FilesContext,
   upload: rows.ClaimedUpload,
   whole: Appended,
-  { requestId, actor, signal }: Chunk & { readonly signal: AbortSignal },
+  { requestId, actor, claim }: Chunk & { readonly claim: KeptClaim },
 ): Promise<rows.ResumableUpload> {
   const { id, accountId, applicationId, byteSize, expectedChecksum } = upload;
   if (whole.byteSize < byteSize) return findUpload(ctx, accountId, id);
   const key = objectKey(applicationId, id);
   try {
-    const content = await publish(ctx, key, whole, signal);
+    const content = await publish(ctx, key, whole, claim.signal);
     if (expectedChecksum?.equals(content.checksum) === false) throw errors.upload_checksum_mismatch();
     const endUpload = async (tx: typeof ctx.db) => {
       // Before the row, as a creation holds the lock while it changes rows.
       await lockUsage(tx, accountId);
-      return rows.finishUpload(tx, upload, content.checksum);
+      if (!(await rows.finishUpload(tx, upload, content.checksum))) throw await explainLoss(tx, upload);
+      return true;
     };
     const onFile = async (tx: typeof ctx.db, fileId: string) => {
       if (fileId === id && upload.fileId) await rows.clearFileId(tx, id);
     };
     const isReplacement = upload.fileId !== null;
-    await commitUpload(ctx, { ...upload, isReplacement, actor, content, end: endUpload, onFile }, requestId, signal);
+    await commitUpload(ctx, { ...upload, isReplacement, actor, content, end: endUpload, onFile }, requestId, claim.signal);
     uploads.add(1, 'stored');
   } catch (err) {
     const known = toDomainError(err);
     uploads.add(1, known?.reason ?? 'internal');
     // Others may pass: the bytes stay, and the commit is repeated.
-    if (known && known.httpStatus < 500) await end(ctx, upload);
+    if (known && known.httpStatus < 500) await end(ctx, upload, claim);
     throw err;
   }
   return findUpload(ctx, accountId, id);
@@ -226,6 +232,7 @@ async function publish({ store, logger }: FilesContext, key: string, whole: Appe
   }
 }
 
-async function end(ctx: FilesContext, upload: rows.ClaimedUpload): Promise<void> {
+async function end(ctx: FilesContext, upload: rows.ClaimedUpload, claim: KeptClaim): Promise<void> {
+  claim.stop();
   await removeObjectsSoon(ctx, await rows.endUploads(ctx.db, { claim: upload }));
 }

@@ -1,10 +1,11 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { PassThrough, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Upload } from '@latchkey/proto/latchkey/files/v1/upload_pb';
 import { eventually } from '@latchkey/testkit/eventually';
 import { statementsOf } from '@latchkey/testkit/postgres/statements';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { FilesContext } from '../../context.ts';
 import type { OwnedRef } from '../../testing/fake-apps.ts';
 import { holdProcessLock, type InstanceOptions, useTestFiles } from '../../testing/test-files.ts';
@@ -14,6 +15,7 @@ import { type ObjectStore, objectKey } from '../object-store/object-store.ts';
 import { findUnknownObjects } from '../reconciler/unknown-objects.ts';
 import { MIB } from '../upload/usage.ts';
 import { type Chunk, createAppendUpload } from './append-upload.ts';
+import { CLAIM_MS } from './resumable-upload.store.ts';
 import { sweepResumableUploads } from './resumable-upload.ts';
 
 const files = useTestFiles();
@@ -147,13 +149,28 @@ describe('an upload in chunks', () => {
   it('is removed where the whole has another digest than announced', async () => {
     const ref = files.createOwned();
     const upload = await create(ref, 5, { expectedChecksum: new Uint8Array(32) });
-    expect(await reasonOf(append(ref, upload, 0, Buffer.from('bytes')))).toBe('upload_checksum_mismatch');
+    // The claim is due for renewal while the object is removed.
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const changeStore = (store: ObjectStore): Partial<ObjectStore> => ({
+      async remove(...keys) {
+        vi.advanceTimersByTime(CLAIM_MS);
+        await delay(100);
+        await store.remove(...keys);
+      },
+    });
+    const sent = append(ref, upload, 0, Buffer.from('bytes'), { changeStore });
+    expect(await reasonOf(sent)).toBe('upload_checksum_mismatch');
     expect(await reasonOf(offsetOf(ref, upload))).toBe('upload_expired');
     expect(await holdings(ref)).toEqual(NOTHING);
     await create(ref, 5, { fileName: upload.fileName });
   });
 
-  it('ends with its application, also in the middle of a chunk', async () => {
+  it.each([
+    ['with its application', 'application_not_found', false],
+    ['with its application', 'application_not_found', true],
+    ['by its deletion', 'upload_expired', true],
+  ])('ends %s in the middle of a chunk: %s', async (_by, reason, isAtEnd) => {
     const ref = files.createOwned();
     const upload = await create(ref, 10);
     const body = new PassThrough();
@@ -163,9 +180,13 @@ describe('an upload in chunks', () => {
       const { rows } = await files.db.query('select 1 from resumable_upload where id = $1 and claim_id is not null', [upload.id]);
       return rows.length === 1;
     });
-    files.apps.delete(ref.applicationId);
-    await cleanUpApplication(files.ctx, ref, () => undefined);
-    expect(await sent).toBe('application_not_found');
+    if (reason === 'upload_expired') await files.uploads.endUpload({ accountId: ref.accountId, uploadId: upload.id });
+    else {
+      files.apps.delete(ref.applicationId);
+      await cleanUpApplication(files.ctx, ref, () => undefined);
+    }
+    if (isAtEnd) body.end('other');
+    expect(await sent).toBe(reason);
     expect(await holdings(ref)).toEqual(NOTHING);
   });
 });

@@ -64,14 +64,18 @@ interface Lease {
 
 export function keepLease(logger: Logger, { leaseMs, deadlineMs, renew, explainLoss, onDeadline }: Lease) {
   const ended = new AbortController();
+  let isReleased = false;
   const renewOnce = async () => {
-    if (!(await renew())) ended.abort(await explainLoss());
+    if (await renew()) return;
+    const reason = await explainLoss();
+    if (!isReleased) ended.abort(reason);
   };
   const deadline = setTimeout(() => onDeadline((reason) => ended.abort(reason)), Math.max(0, deadlineMs));
   const renewal = setInterval(() => {
     renewOnce().catch((err: unknown) => logger.warn({ err }, 'upload lease not renewed'));
   }, leaseMs / RENEWALS);
   const release = () => {
+    isReleased = true;
     clearTimeout(deadline);
     clearInterval(renewal);
   };
