@@ -3,7 +3,7 @@ import { createHash, type KeyObject } from 'node:crypto';
 import { deserialize, serialize } from 'node:v8';
 import { type DescMessage, type Message, toBinary } from '@bufbuild/protobuf';
 import type { HandlerContext } from '@connectrpc/connect';
-import { IDEMPOTENCY_KEY } from '@latchkey/contract/idempotency-key';
+import { IDEMPOTENCY_KEY, RESULT_LIFETIME_MS, SECRET_RESULT_LIFETIME_MS } from '@latchkey/contract/idempotency-key';
 import { decrypt, deriveKey, encrypt } from '@latchkey/kit/crypto/secrets';
 import { commonErrors } from '@latchkey/kit/errors/errors';
 import { isRead, methodPath, REPLAYED_HEADER, type RpcRoute } from '@latchkey/kit/rpc/route';
@@ -19,10 +19,6 @@ export const IDEMPOTENCY_KEY_HEADER = 'idempotency-key';
  * for the method. Without it, the fingerprint is that of the message.
  */
 export const IDEMPOTENCY_REQUEST_HEADER = 'x-latchkey-idempotency';
-
-/** Time for which a result is replayed. */
-const RESULT_LIFETIME_MS = 24 * 3_600_000;
-const SECRET_RESULT_LIFETIME_MS = 3_600_000;
 
 /** Identifies a call with a key. An upload stores it until its commit. */
 export interface CallIdentity {

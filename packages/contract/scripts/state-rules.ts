@@ -11,10 +11,11 @@ import { JSON_BODY_KIB_MAX } from '../src/limits.ts';
 import { API_KEYS_PAGE_SIZE, AUDIT_PAGE_SIZE, FILES_PAGE_SIZE } from '../src/page-size.ts';
 import { UNFINISHED_UPLOADS_MAX, UPLOAD_LIFETIME_HOURS } from '../src/resumable-upload.ts';
 import { AUDIENCE_LENGTH_MAX, TRUSTED_ISSUERS_MAX } from '../src/trusted-issuer.ts';
+import { USERNAME_LENGTH } from '../src/username.ts';
 
 type Rule = number | { readonly min: number; readonly max: number };
 
-const { APPLICATION_NAME, EMAIL_LENGTH_MAX, KEY_NAME, PASSWORD, USERNAME_LENGTH, VERSION } = lengths;
+const { APPLICATION_NAME, EMAIL_LENGTH_MAX, KEY_NAME, PASSWORD, VERSION } = lengths;
 const FILE_NAME = { min: 1, max: FILE_NAME_LENGTH_MAX };
 const LEVELS = { min: 1, max: LICENSE_LEVELS_MAX };
 const OVERLAP = { min: 0, max: KEY_OVERLAP_SECONDS_MAX };

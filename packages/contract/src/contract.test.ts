@@ -13,7 +13,7 @@ const SOURCES = globSync(['{packages,services}/*/{src,scripts}/**/*.{ts,tsx,mjs}
 
 it.each([
   ['the length of application names', /\b6(?:,| to) 32\b|min: 6\b/, 'lengths'],
-  ['the length of key names', /\b3(?:,| to) 64\b|min: 3,/, 'lengths'],
+  ['the length of key names', /\b3(?:,| to) 64\b|min: 3, max: 64/, 'lengths'],
   ['the length of versions', /\b1 to 64 char|, 1, 64[,)]|VERSION.*max: 64\b/, 'lengths'],
   ['the length of license levels', /\b1 to 16 char|\b1, 16[,)]|LEVEL.*\b16\b/, 'license-level'],
   ['the number of license levels', /LEVELS_MAX = |\b1,000 levels/, 'license-level'],
@@ -21,7 +21,7 @@ it.each([
   ['the expression of file names', /\[ \.\]\[A-Za-z0-9_-\]/, 'file-name'],
   ['the rule of file names', /ASCII letters, digits, underscores and dashes, with/, 'file-name'],
   ['the expression of usernames', /\[A-Za-z0-9_-\]\{(?:3,32|\$)/, 'username'],
-  ['the length of usernames', /\b3(?:,| to) 32\b|min: 3, max: 32\b|USERNAME_LENGTH_MAX = /, 'lengths'],
+  ['the length of usernames', /\b3(?:,| to) 32\b|min: 3, max: 32\b|USERNAME_LENGTH_MAX = /, 'username'],
   ['the length of passwords', /\b10(?:,| to) 128\b|min: 10, max: 128\b|PASSWORD_LENGTH_\w+ = |At least 10 char/, 'lengths'],
   ['the length of emails', /\(254\)|\b254 char|EMAIL_LENGTH_MAX = /, 'lengths'],
   ['the length of searches', /SEARCH_PARAMS_LENGTH_MAX = |JSON of up to 1,024 char/, 'lengths'],

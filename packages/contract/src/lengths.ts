@@ -7,7 +7,6 @@ export interface Length {
 export const APPLICATION_NAME: Length = { min: 6, max: 32 };
 export const KEY_NAME: Length = { min: 3, max: 64 };
 export const VERSION: Length = { min: 1, max: 64 };
-export const USERNAME_LENGTH: Length = { min: 3, max: 32 };
 export const PASSWORD: Length = { min: 10, max: 128 };
 
 export const EMAIL_LENGTH_MAX = 254;

@@ -1,4 +1,4 @@
-import { USERNAME_LENGTH } from './lengths.ts';
+export const USERNAME_LENGTH = { min: 3, max: 32 } as const;
 
 const { min, max } = USERNAME_LENGTH;
 

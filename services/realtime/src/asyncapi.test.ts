@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import specs from '@asyncapi/specs';
 import { fromJson } from '@bufbuild/protobuf';
-import { REALTIME_PATH } from '@latchkey/contract/live-event';
+import { REALTIME_PATH } from '@latchkey/contract/cloud-event';
 import { newId } from '@latchkey/kit/validation/id';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { Ajv, type AnySchema } from 'ajv';

@@ -1,6 +1,6 @@
 import { type DescField, getOption, hasOption } from '@bufbuild/protobuf';
+import { LIVE_EVENT_TYPE_PREFIX, REALTIME_PATH } from '@latchkey/contract/cloud-event';
 import { VERSION } from '@latchkey/contract/lengths';
-import { LIVE_EVENT_TYPE_PREFIX, REALTIME_PATH } from '@latchkey/contract/live-event';
 import { ApplicationEventSchema, live, type TextRule, text } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { CONNECTION_READY, KEY_EXPIRING } from './frame/frame.ts';
 

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { REALTIME_PATH } from '@latchkey/contract/live-event';
+import { REALTIME_PATH } from '@latchkey/contract/cloud-event';
 import { commonErrors, type DomainError } from '@latchkey/kit/errors/errors';
 import { type ConnectionLimits, limitConnections } from '@latchkey/kit/http/concurrency-limit';
 import { LingeringResponse } from '@latchkey/kit/http/lingering-close';

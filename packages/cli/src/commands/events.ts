@@ -1,4 +1,4 @@
-import { EVENT_WAIT_SECONDS_MAX } from '@latchkey/contract/live-event';
+import { EVENT_WAIT_SECONDS_MAX } from '@latchkey/contract/cloud-event';
 import { InvalidArgumentError } from 'commander';
 import { openApplication } from '../lookup/resolve.ts';
 import { APP, type CliCommand } from '../program/command.ts';

@@ -1,5 +1,5 @@
 import { Latchkey, LatchkeyError, type LatchkeyOptions } from '@latchkey/client';
-import { REALTIME_PATH } from '@latchkey/contract/live-event';
+import { REALTIME_PATH } from '@latchkey/contract/cloud-event';
 import pc from 'picocolors';
 import { type Profile, profilesPath, readProfiles } from '../config/profiles.ts';
 import { createPrompts } from '../output/prompts.ts';

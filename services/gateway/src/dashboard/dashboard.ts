@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fastifyStatic from '@fastify/static';
-import { REALTIME_PATH } from '@latchkey/contract/live-event';
+import { REALTIME_PATH } from '@latchkey/contract/cloud-event';
 import type { Logger } from '@latchkey/kit/log/logger';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { readSessionClient } from '../authentication/credential.ts';

@@ -1,6 +1,6 @@
 import { type JsonObject, toJson } from '@bufbuild/protobuf';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import { EVENT_WAIT_SECONDS_MAX, LIVE_EVENT_TYPE_PREFIX, toCloudEvent } from '@latchkey/contract/live-event';
+import { EVENT_WAIT_SECONDS_MAX, LIVE_EVENT_TYPE_PREFIX, toCloudEvent } from '@latchkey/contract/cloud-event';
 import { EVENTS_PULLED_MAX } from '@latchkey/contract/page-size';
 import { ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
 import { LIVE_CLIENTS } from '@latchkey/kit/redis/account-changes';

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { DOWNLOAD_URL_LIFETIME_S } from '@latchkey/contract/download-url';
 import { isSemver, SEMVER_RULE } from '@latchkey/contract/release';
 import { namesEntity } from '@latchkey/kit/http/entity-tag';
 import {
@@ -37,7 +38,6 @@ const query = z.object({
 
 /** Seconds that clients and proxies may cache a feed. */
 const MAX_AGE_S = 60;
-const DOWNLOAD_LIFETIME_S = 3_600;
 
 type Params = { readonly applicationId: string; readonly channel: string };
 
@@ -144,7 +144,7 @@ export function updateRoutes({ clients, limits, publicUrl }: RouteContext) {
       handle: async ({ params, reply }) => {
         const { accountId, fileId } = await releases.resolveDownload(params);
         const ref = { accountId, applicationId: params.applicationId, fileId };
-        const { url } = await files.createDownloadUrl({ ...ref, lifetimeSeconds: DOWNLOAD_LIFETIME_S });
+        const { url } = await files.createDownloadUrl({ ...ref, lifetimeSeconds: DOWNLOAD_URL_LIFETIME_S.max });
         return reply.header('cache-control', 'no-store').redirect(url);
       },
     }),

@@ -1,4 +1,4 @@
-import { USERNAME_LENGTH } from '@latchkey/contract/lengths';
+import { USERNAME_LENGTH } from '@latchkey/contract/username';
 import { isStorable } from '@latchkey/kit/validation/text';
 import { customAlphabet } from 'nanoid';
 import { isEmail, isUsername } from '../account/account-rules.ts';

@@ -1,5 +1,6 @@
 import type { ParseArgsConfig } from 'node:util';
-import { describeLength, EMAIL_LENGTH_MAX, PASSWORD, USERNAME_LENGTH } from '@latchkey/contract/lengths';
+import { describeLength, EMAIL_LENGTH_MAX, PASSWORD } from '@latchkey/contract/lengths';
+import { USERNAME_LENGTH } from '@latchkey/contract/username';
 import { parseId } from '@latchkey/kit/validation/id';
 import { customAlphabet } from 'nanoid';
 import type { Account } from '../account/account.store.ts';

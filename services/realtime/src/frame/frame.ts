@@ -1,5 +1,5 @@
 import { fromJson, type JsonObject, type MessageShape, toJson } from '@bufbuild/protobuf';
-import { LIVE_EVENT_TYPE_PREFIX, toCloudEvent } from '@latchkey/contract/live-event';
+import { LIVE_EVENT_TYPE_PREFIX, toCloudEvent } from '@latchkey/contract/cloud-event';
 import { newId } from '@latchkey/kit/validation/id';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { z } from 'zod';

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { REALTIME_PATH } from '@latchkey/contract/live-event';
+import { REALTIME_PATH } from '@latchkey/contract/cloud-event';
 import { commonErrors } from '@latchkey/kit/errors/errors';
 import { findHeadProblem, hasBody } from '@latchkey/kit/http/request';
 import { errors } from '../errors.ts';

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { REALTIME_PATH } from '@latchkey/contract/live-event';
+import { REALTIME_PATH } from '@latchkey/contract/cloud-event';
 import { orRejectAfter } from '@latchkey/kit/concurrency/within';
 import { commonErrors, DomainError, fromConnectError } from '@latchkey/kit/errors/errors';
 import { clientIp, networkOf, type ProxyTrust } from '@latchkey/kit/http/client-ip';

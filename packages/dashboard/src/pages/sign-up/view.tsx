@@ -1,4 +1,5 @@
-import { PASSWORD, USERNAME_LENGTH } from '@latchkey/contract/lengths';
+import { PASSWORD } from '@latchkey/contract/lengths';
+import { USERNAME_LENGTH } from '@latchkey/contract/username';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { latchkey } from '../../api/client.ts';
