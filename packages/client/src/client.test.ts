@@ -147,6 +147,13 @@ it('reports what the service said, with the rules that inputs break', async () =
   await expect(write(latchkey)).rejects.toMatchObject(facts);
 });
 
+it('reports a rule that is the message once', async () => {
+  const message = 'The release is not published';
+  const body = { success: false, code: 'bad_request', message, details: [{ path: 'request', message: `${message}.` }] };
+  const { latchkey } = start([Response.json(body, { status: 400 })]);
+  await expect(write(latchkey)).rejects.toThrow(new RegExp(`^${message}$`));
+});
+
 it.each([
   ['a page', new Response('<html>', { status: 502 }), LatchkeyError, 'unexpected_response', 502],
   ['a redirect', new Response(null, { status: 301, headers: { location: '/' } }), LatchkeyError, 'unexpected_response', 301],

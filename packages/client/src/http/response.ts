@@ -55,9 +55,11 @@ function factsOf({ status, header }: RawResponse) {
 
 /** The message for all wrong inputs is the same: the rules that they break make it specific. */
 function describe(message: string, details: readonly ErrorDetail[] = []): string {
-  if (details.length === 0) return message;
-  const rules = details.map((detail) => `${detail.path.replace(/^\w+\./, '')} ${detail.message}`).join('; ');
-  return `${message.replace(/[.]?$/, '')}: ${rules}.`;
+  const sentence = message.replace(/[.]?$/, '');
+  // The only rule that a request can break is the message itself.
+  const rules = details.filter((detail) => detail.message.replace(/[.]?$/, '') !== sentence);
+  if (rules.length === 0) return message;
+  return `${sentence}: ${rules.map(({ path, message: rule }) => `${path.replace(/^\w+\./, '')} ${rule}`).join('; ')}.`;
 }
 
 function parse(text: string): Record<string, unknown> | undefined {
