@@ -106,7 +106,9 @@ function toMessages(error: unknown): Messages {
   return Object.fromEntries(details.map(({ path, message }) => [path.slice('body.'.length).split('.')[0], sentence(message)]));
 }
 
-const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+/** The rule as a sentence, without the characters that no keyboard enters. */
+const sentence = (rule: string) =>
+  `${rule.charAt(0).toUpperCase()}${rule.slice(1)}.`.replace(/ without (NUL|control characters for this field)\.$/, '.');
 
 interface FieldProps {
   /** Name in the body of the request: errors in `details` find the field by it. */

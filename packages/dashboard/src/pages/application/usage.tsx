@@ -9,7 +9,7 @@ export function Usage({ applicationId }: { readonly applicationId: string }) {
   const query = useQuery(usageQuery(applicationId));
   const { data: clients } = useQuery(liveClientsQuery(applicationId));
   return (
-    <Section title="Usage" description="By day (UTC). What happens now is counted within 15 seconds.">
+    <Section title="Usage" description="By day (UTC). New activity appears within 15 seconds.">
       <Line name="Live clients now" value={clients?.toLocaleString('en') ?? 'Not known'} />
       <QueryView query={query}>
         {(days) => (

@@ -26,7 +26,7 @@ export function SigningKeys({ applicationId }: SigningKeysProps) {
   return (
     <Section
       title="Signing keys"
-      description="With one at least, a release is published only if each of its files has a signature by one of them."
+      description="Once a key is pinned, a release is published only if a pinned key signed each of its files."
     >
       <QueryView query={useQuery(settings)}>
         {({ signingKeys }) => signingKeys.map((key) => <SigningKey key={key} publicKey={key} change={change} />)}
