@@ -63,9 +63,13 @@ export async function insertUpload(
   return rows[0] as ResumableUpload & { readonly xid: string };
 }
 
+/** An upload, finished ones included; undefined for those of a deleted application. */
 export async function selectUpload(db: Db, accountId: string, id: string): Promise<ResumableUpload | undefined> {
   const { rows } = await sql<ResumableUpload>`
-    select ${COLUMNS} from resumable_upload as upload where id = ${id} and account_id = ${accountId}`.execute(db);
+    select ${COLUMNS} from resumable_upload as upload where id = ${id} and account_id = ${accountId}
+      and not exists (select from deleted_application as deleted where deleted.application_id = upload.application_id)`.execute(
+    db,
+  );
   return rows[0];
 }
 

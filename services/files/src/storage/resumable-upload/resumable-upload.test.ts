@@ -167,10 +167,10 @@ describe('an upload in chunks', () => {
   });
 
   it.each([
-    ['with its application', 'application_not_found', false],
-    ['with its application', 'application_not_found', true],
-    ['by its deletion', 'upload_expired', true],
-  ])('ends %s in the middle of a chunk: %s', async (_by, reason, isAtEnd) => {
+    ['with its application', 'application_not_found', 'upload_not_found', false],
+    ['with its application', 'application_not_found', 'upload_not_found', true],
+    ['by its deletion', 'upload_expired', 'upload_expired', true],
+  ])('ends %s in the middle of a chunk: %s', async (_by, reason, reasonLater, isAtEnd) => {
     const ref = files.createOwned();
     const upload = await create(ref, 10);
     const body = new PassThrough();
@@ -186,7 +186,7 @@ describe('an upload in chunks', () => {
       await cleanUpApplication(files.ctx, ref, () => undefined);
     }
     if (isAtEnd) body.end('other');
-    expect(await sent).toBe(reason);
+    expect([await sent, await reasonOf(offsetOf(ref, upload))]).toEqual([reason, reasonLater]);
     expect(await holdings(ref)).toEqual(NOTHING);
   });
 });
