@@ -35,7 +35,7 @@ function readUrl(text: string): string {
 
 function readEventId(text: string): string {
   if (!/^([^:\s]{1,64}:)?\d{1,15}$/.test(text))
-    throw new InvalidArgumentError('It must be the sequence of an event, such as 0 or 17.');
+    throw new InvalidArgumentError('It must be a sequence such as 0 or 17, or epoch:sequence.');
   return text;
 }
 
