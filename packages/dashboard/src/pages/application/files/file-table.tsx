@@ -1,13 +1,17 @@
-import type { StoredFile } from '@latchkey/client';
+import type { FilePage, StoredFile } from '@latchkey/client';
 import { useMutation } from '@tanstack/react-query';
-import { useState } from 'react';
+import { getRouteApi } from '@tanstack/react-router';
+import { type ReactNode, useState } from 'react';
 import { latchkey } from '../../../api/client.ts';
-import { IconButton } from '../../../components/button.tsx';
+import { Button, IconButton } from '../../../components/button.tsx';
 import { ConfirmButton } from '../../../components/confirm-dialog.tsx';
 import { Icon } from '../../../components/icon.tsx';
 import { ErrorNotice } from '../../../components/notice.tsx';
+import { Pagination } from '../../../components/pagination.tsx';
 import { RelativeTime } from '../../../components/relative-time.tsx';
+import { SearchField } from '../../../components/search-field.tsx';
 import { ShortId } from '../../../components/short-id.tsx';
+import { EmptyState } from '../../../components/states.tsx';
 import { type Column, Table } from '../../../components/table.tsx';
 import { downloadUrl } from '../../../download/download.ts';
 import { formatBytes } from '../../../format/bytes.ts';
@@ -16,12 +20,43 @@ import { toast } from '../../../toast/toasts.ts';
 import styles from './files.module.css';
 import { NameForm } from './name-form.tsx';
 
+const route = getRouteApi('/signed-in/applications/$applicationId/files');
+
 interface FileTableProps {
+  readonly applicationId: string;
+  readonly found: FilePage;
+  readonly button: ReactNode;
+}
+
+/** A page of the files, with their search. */
+export function FileTable({ applicationId, found: { files, totalPages }, button }: FileTableProps) {
+  const { page = 1, search = '' } = route.useSearch();
+  const navigate = route.useNavigate();
+  const setSearch = (text: string) => navigate({ search: text === '' ? {} : { search: text }, replace: true });
+  const setPage = (wanted: number) => navigate({ search: (all) => ({ ...all, page: wanted }) });
+  return (
+    <div>
+      <div className={classes(styles.toolbar, 'between')}>
+        <SearchField label="Search files" value={search} onSearch={setSearch} />
+        {button}
+      </div>
+      {files.length > 0 && <Rows applicationId={applicationId} files={files} />}
+      {files.length === 0 && totalPages === 0 && (
+        <EmptyState icon="search" title="No file matches" action={<Button onClick={() => setSearch('')}>Clear search</Button>}>
+          No name contains “{search}”.
+        </EmptyState>
+      )}
+      <Pagination page={page} totalPages={totalPages} onPage={setPage} />
+    </div>
+  );
+}
+
+interface RowsProps {
   readonly applicationId: string;
   readonly files: readonly StoredFile[];
 }
 
-export function FileTable({ applicationId, files }: FileTableProps) {
+function Rows({ applicationId, files }: RowsProps) {
   const [renamed, setRenamed] = useState<string>();
   const columns: ReadonlyArray<Column<StoredFile>> = [
     {

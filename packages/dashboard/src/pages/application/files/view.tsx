@@ -1,13 +1,9 @@
-import type { FilePage } from '@latchkey/client';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import type { ReactNode } from 'react';
 import { filesMetadataQuery, filesQuery } from '../../../api/queries.ts';
 import { Button } from '../../../components/button.tsx';
 import { FileButton } from '../../../components/file-button.tsx';
-import { Pagination } from '../../../components/pagination.tsx';
 import { RelativeTime } from '../../../components/relative-time.tsx';
-import { SearchField } from '../../../components/search-field.tsx';
 import { EmptyState, QueryView } from '../../../components/states.tsx';
 import { UsageMeter } from '../../../components/usage-meter.tsx';
 import { useLimits } from '../../../session/session.ts';
@@ -57,7 +53,7 @@ export function FilesPage() {
               Files are private: your application gets them by short-lived download links. Drop files anywhere here.
             </EmptyState>
           ) : (
-            <Files applicationId={applicationId} found={found} button={button} />
+            <FileTable applicationId={applicationId} found={found} button={button} />
           )
         }
       </QueryView>
@@ -97,34 +93,6 @@ function Meters({ applicationId }: { readonly applicationId: string }) {
           </p>
         </div>
       )}
-    </div>
-  );
-}
-
-interface FilesProps {
-  readonly applicationId: string;
-  readonly found: FilePage;
-  readonly button: ReactNode;
-}
-
-function Files({ applicationId, found: { files, totalPages }, button }: FilesProps) {
-  const { page = 1, search = '' } = route.useSearch();
-  const navigate = route.useNavigate();
-  const setSearch = (text: string) => navigate({ search: text === '' ? {} : { search: text }, replace: true });
-  const setPage = (wanted: number) => navigate({ search: (all) => ({ ...all, page: wanted }) });
-  return (
-    <div>
-      <div className={classes(styles.toolbar, 'between')}>
-        <SearchField label="Search files" value={search} onSearch={setSearch} />
-        {button}
-      </div>
-      {files.length > 0 && <FileTable applicationId={applicationId} files={files} />}
-      {files.length === 0 && totalPages === 0 && (
-        <EmptyState icon="search" title="No file matches" action={<Button onClick={() => setSearch('')}>Clear search</Button>}>
-          No name contains “{search}”.
-        </EmptyState>
-      )}
-      <Pagination page={page} totalPages={totalPages} onPage={setPage} />
     </div>
   );
 }
