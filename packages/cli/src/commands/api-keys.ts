@@ -207,7 +207,7 @@ function revokeKey(context: Context, wanted: string, options: SessionOptions): P
   });
 }
 
-/** Revoked and expired keys keep their names, which may be used again: by a rotation, for example. */
+/** Revoked and expired keys keep their names, which others may have too, as after a rotation. */
 async function findKey(client: Latchkey, wanted: string): Promise<ApiKey> {
   const keys = await client.apiKeys.list();
   return findByNameOrId(

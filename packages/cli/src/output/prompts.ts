@@ -16,7 +16,7 @@ export interface Question {
 /** Asks on standard error, so that standard output holds results only. */
 export function createPrompts({ stdin, stderr }: Io) {
   const isTerminal = Boolean(stdin.isTTY && stderr.isTTY);
-  // A serial line says that it has no columns, and the library then breaks a line at each character.
+  // A serial line says that it has no columns: the library would break lines at each character.
   if (stderr.columns === 0) stderr.columns = 80;
   const streams = { input: stdin, output: stderr };
   const ask = async <T>({ option, what }: Question, prompt: () => Promise<T | symbol>): Promise<T> => {

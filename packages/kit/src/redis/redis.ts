@@ -179,8 +179,8 @@ const UNUSABLE: Readonly<Record<string, string>> = {
 
 /**
  * Checks a Redis URL at start: throws where Redis rejects the user, the password or the database,
- * for a node that can't be used so, and where TLS is wrong. A Redis that is down passes: the service
- * runs without it until it returns.
+ * for a node that can't be used so, and where TLS is wrong. A Redis that is down passes: the
+ * service runs without it until it returns.
  */
 export async function checkRedisAccess(url: string, setting = 'REDIS_URL'): Promise<void> {
   const redis = createRedis(url, {

@@ -35,7 +35,7 @@ export const TRACEPARENT_HEADER = 'traceparent';
  */
 export const NO_TRACE = '00-00000000000000000000000000000001-0000000000000001-00';
 
-/** Largest request or response message, in bytes: a list of 20 trusted issuers has up to 1.3 MiB. */
+/** Largest message of a call, in bytes: a list of 20 trusted issuers has up to 1.3 MiB. */
 export const MESSAGE_BYTES_MAX = 2 * 1024 * 1024;
 
 /** True if a method changes nothing. */

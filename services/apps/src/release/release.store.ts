@@ -26,7 +26,7 @@ const releases = (db: Db) =>
     .select([...RELEASE])
     .select(artifacts.as('artifacts'));
 
-/** Bytes of a release of a list besides its notes, and of an artifact besides name and signature. */
+/** Bytes of a listed release besides its notes, and of an artifact besides name and signature. */
 const RELEASE_BYTES = 300;
 const ARTIFACT_BYTES = 400;
 

@@ -224,7 +224,7 @@ async function writeFeed({ tx, row }: ApplicationChange, channel: string): Promi
   await store.writeFeed(tx, row.id, channel, toFeedJson((await store.selectReleasesByIds(tx, ids)).toSorted(byVersion)));
 }
 
-/** The JSON of a feed within its bounds: lower versions lose their notes first, then their place. */
+/** The JSON of a feed in its bounds: lower versions lose their notes first, then their place. */
 function toFeedJson(offered: readonly store.ReleaseWithArtifacts[]): string {
   let [notesLength, byteSize] = [0, 0];
   const texts = offered.map((release) => {

@@ -91,7 +91,10 @@ const upload = z
 
 const params = z.object({ id: idOf('file', 'Id of the upload, from `createUpload`.') });
 
-/** Checked before the schema, with a separate error. An enum, as a generator rejects constants in headers. */
+/**
+ * Checked before the schema, with a separate error. An enum, as a generator rejects constants in
+ * headers.
+ */
 const tusHeaders = z.object({
   'tus-resumable': z.enum([VERSION]).meta({ description: 'Version of the tus protocol.', examples: [VERSION] }),
 });

@@ -11,8 +11,8 @@ const WAIT_MS = 5_000;
 export const LARGE_RESPONSES_RULE = `${CONCURRENT.max} lists of an account run concurrently. Up to ${OF_ACCOUNT_MAX - CONCURRENT.max} more wait for ${WAIT_MS / 1_000} seconds. Others are answered 429.`;
 
 /**
- * Returns a function that waits for the turn of a large response to an account. The turn lasts until
- * the response is sent: what a client does not read is held in memory.
+ * Returns a function that waits for the turn of a large response to an account. The turn lasts
+ * until the response is sent: what a client does not read is held in memory.
  *
  * @throws `rate_limit_reached`
  */

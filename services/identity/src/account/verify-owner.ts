@@ -50,7 +50,8 @@ async function requireFreshSession(ctx: IdentityContext, account_id: string, ses
  * either limit no password is verified.
  * @param run gets the locked account, and its second factor where that is on
  * @throws `session_invalid`, `password_missing`, `owner_password_wrong`,
- * `password_attempts_reached`, `two_factor_required`, `two_factor_code_invalid`, `two_factor_attempts_reached`
+ * `password_attempts_reached`, `two_factor_required`, `two_factor_code_invalid`,
+ * `two_factor_attempts_reached`
  */
 export async function runAsOwner<T>(ctx: ActingContext, account: Account, proof: OwnerProof, run: OwnersChange<T>): Promise<T> {
   return recordFailures(ctx, { accountId: account.id, action: 'account.proof_failed' }, async () => {
