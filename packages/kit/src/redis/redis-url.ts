@@ -77,7 +77,7 @@ function canParse(text: string, parse: (text: string) => unknown): boolean {
   }
 }
 
-/** ioredis fails on a password that is no URI component, and on a database that is no number. */
+/** ioredis fails on a password that can't be decoded, and on a database that isn't a number. */
 function parsePlainUrl(text: string) {
   const { protocol, pathname, href } = new URL(text);
   return /^rediss?:$/.test(protocol) && /^\/?\d*$/.test(pathname) ? decodeURIComponent(href) : undefined;

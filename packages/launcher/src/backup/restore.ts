@@ -100,7 +100,7 @@ async function unpack(path: string, dir: string): Promise<void> {
   await new Promise((resolve, reject) => {
     const source = createReadStream(path);
     const fail = (err: Error) => reject(source.destroy() && err);
-    // Each block of a file that is no archive is an error.
+    // A file that is not an archive has an error for each block.
     source.on('error', fail).pipe(unpacking.on('error', fail).once('close', resolve));
   });
   if (!isWhole) throw new Error('it ends early. Copy it again.');

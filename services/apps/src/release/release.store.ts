@@ -30,7 +30,7 @@ const releases = (db: Db) =>
 const RELEASE_BYTES = 300;
 const ARTIFACT_BYTES = 400;
 
-/** Releases of an application, newest first, up to a number and to so many bytes in all. */
+/** Releases of an application, newest first: at most `limit`, of at most `bytesMax` in all. */
 export function selectReleases(db: Db, applicationId: string, { limit, bytesMax }: { limit: number; bytesMax: number }) {
   const newest = sql<string>`(
     select id from (

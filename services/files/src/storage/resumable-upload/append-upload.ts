@@ -94,7 +94,7 @@ async function rejectUnclaimed(
 
 interface KeptClaim {
   readonly signal: AbortSignal;
-  /** Stops the renewals, so that the upload's end by its own call is no lost claim. */
+  /** Stops the renewals: one would report the end of the upload by its own call as a lost claim. */
   stop(): void;
   /** True while the store may hold an object of the claim that is not recorded. */
   mayHaveObject: boolean;
