@@ -109,7 +109,7 @@ it('a backup is rejected when a file of it was changed, is missing or was added'
   await expect(verify()).rejects.toThrow('files/c is not part of it');
 });
 
-it('a .tar file that ends early, wherever it was cut, or is none is rejected', async () => {
+it('a file that is not an archive, or a .tar file that ends early, is rejected', async () => {
   const [backup, path, restored] = [join(dir, 'backup'), join(dir, 'backup.tar'), join(dir, 'restored')];
   const pack = () => create({ file: path, cwd: backup, portable: true }, ['manifest.json', 'files']);
   await mkdir(join(backup, 'files'), { recursive: true });
