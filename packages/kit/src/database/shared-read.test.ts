@@ -33,6 +33,17 @@ it('the reads of one turn share a statement with each key once, and each gets it
   expect(query).toHaveBeenCalledTimes(2);
 });
 
+it('keys whose texts together are equal have their own rows', async () => {
+  const { pool } = openPool();
+  const readBoth = createSharedRead<{ both: string }>(pool, {
+    name: 'both',
+    key: { a: 'text', b: 'text' },
+    select: `select asked.a || '|' || asked.b as both`,
+  });
+  const rows = await Promise.all([readBoth('a b', 'c'), readBoth('a', 'b c')]);
+  expect(rows.map((row) => row?.both)).toEqual(['a b|c', 'a|b c']);
+});
+
 it('a statement has 500 keys at most', async () => {
   const { query, read } = open();
   const numbers = Array.from({ length: 501 }, (_, n) => n * 2);
