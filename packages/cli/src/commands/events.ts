@@ -16,7 +16,7 @@ export function addEvents(program: CliCommand): void {
     .description('Pull stored live events of an application, oldest first, up to 100, and print where the next ones begin')
     .argument(...APP)
     .option('--after <position>', 'position that the last call printed; without it, from the oldest')
-    .option('--wait <seconds>', 'wait for an event where there is none, up to 25', readSeconds)
+    .option('--wait <seconds>', 'longest wait for the next event, up to 25', readSeconds)
     .run(async (context, app: string, { after, wait }: EventsOptions) => {
       const { client, id } = await openApplication(context, app);
       const page = await client.applications.pullEvents(id, { after, waitSeconds: wait });

@@ -3,6 +3,7 @@ import { isStateChanging } from '../authentication/csrf.ts';
 import { idempotencyHeaders, takesIdempotencyKey } from '../http/idempotency.ts';
 import { FORM_TYPE } from '../http/oauth.ts';
 import { BYTES_MEDIA_TYPE, CHUNK_MEDIA_TYPE } from '../http/request-body.ts';
+import { LARGE_RESPONSES_RULE } from '../routing/large-responses.ts';
 import type { Route } from '../routing/route.ts';
 import type { ErrorResponses } from './error-responses.ts';
 
@@ -24,7 +25,7 @@ export function toOperation(route: Route, schemas: SchemaCollection, errors: Err
     operationId,
     tags: [tag],
     summary,
-    description: [description, isPublic ? '' : need].filter(Boolean).join('\n\n'),
+    description: [description, route.isLarge ? LARGE_RESPONSES_RULE : '', isPublic ? '' : need].filter(Boolean).join('\n\n'),
     security: isPublic ? [] : [...(access === 'session' ? [] : [{ managementKey: [] }]), session],
     ...(parameters.length > 0 && { parameters }),
     ...(requestBody && { requestBody }),

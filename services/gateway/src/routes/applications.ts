@@ -5,7 +5,6 @@ import { z } from 'zod';
 import type { Principal } from '../authentication/credential.ts';
 import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
-import { LARGE_RESPONSES_RULE } from '../routing/large-responses.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationId, EXAMPLE_IDS, idOf, nameText, timestamp } from '../routing/schemas.ts';
 import { SETTINGS_URL } from './application-settings.ts';
@@ -40,7 +39,7 @@ export function applicationRoutes({ clients }: RouteContext) {
     defineRoute('GET /api/v1/panel/get-applications', 'applications:read', {
       operationId: 'listApplications',
       summary: 'List applications',
-      description: `All applications of the account, oldest first; for a restricted key, only those it may use. ${LARGE_RESPONSES_RULE}`,
+      description: 'All applications of the account, oldest first; for a restricted key, only those it may use.',
       isLarge: true,
       data: z.array(application),
       message: 'Successfully fetched applications',

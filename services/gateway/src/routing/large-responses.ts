@@ -8,7 +8,7 @@ const CONCURRENT: Limit = { name: 'concurrent-lists', max: 4, windowMs: 1_000 };
 const OF_ACCOUNT_MAX = 64;
 const WAIT_MS = 5_000;
 
-export const LARGE_RESPONSES_RULE = `${CONCURRENT.max} lists of an account run concurrently. Up to ${OF_ACCOUNT_MAX - CONCURRENT.max} more wait for ${WAIT_MS / 1_000} seconds. Others are answered 429.`;
+export const LARGE_RESPONSES_RULE = `${CONCURRENT.max} large lists of an account, of all routes together, run concurrently. Up to ${OF_ACCOUNT_MAX - CONCURRENT.max} more wait for ${WAIT_MS / 1_000} seconds. Others are answered 429.`;
 
 /**
  * Returns a function that waits for the turn of a large response to an account. The turn lasts
