@@ -12,7 +12,7 @@ export interface paths {
          * List applications
          * @description All applications of the account, oldest first; for a restricted key, only those it may use.
          *
-         *     4 large lists of an account, of all routes together, run concurrently. Up to 60 more wait for 5 seconds. Others are answered 429.
+         *     4 large lists of an account, of all routes together, run concurrently. Up to 596 more wait for 5 seconds. Others are answered 429.
          *
          *     Needs the scope `applications:read`, or a dashboard session.
          */
@@ -302,7 +302,7 @@ export interface paths {
          * List management API keys
          * @description Revoked and expired ones too, the newest 200. Those of trusted issuers leave the list when they expire.
          *
-         *     4 large lists of an account, of all routes together, run concurrently. Up to 60 more wait for 5 seconds. Others are answered 429.
+         *     4 large lists of an account, of all routes together, run concurrently. Up to 596 more wait for 5 seconds. Others are answered 429.
          *
          *     Needs a dashboard session.
          */
@@ -332,7 +332,7 @@ export interface paths {
          * List management API keys for people
          * @description A page of 20 keys. A page past the end is empty.
          *
-         *     4 large lists of an account, of all routes together, run concurrently. Up to 60 more wait for 5 seconds. Others are answered 429.
+         *     4 large lists of an account, of all routes together, run concurrently. Up to 596 more wait for 5 seconds. Others are answered 429.
          *
          *     Needs a dashboard session.
          */
@@ -446,7 +446,7 @@ export interface paths {
         };
         /**
          * List trusted issuers
-         * @description 4 large lists of an account, of all routes together, run concurrently. Up to 60 more wait for 5 seconds. Others are answered 429.
+         * @description 4 large lists of an account, of all routes together, run concurrently. Up to 596 more wait for 5 seconds. Others are answered 429.
          *
          *     Needs a dashboard session.
          */
@@ -640,7 +640,7 @@ export interface paths {
          * List sessions
          * @description The sessions of the account that have not ended, up to 100: this one, then those used last.
          *
-         *     4 large lists of an account, of all routes together, run concurrently. Up to 60 more wait for 5 seconds. Others are answered 429.
+         *     4 large lists of an account, of all routes together, run concurrently. Up to 596 more wait for 5 seconds. Others are answered 429.
          *
          *     Needs a dashboard session.
          */
@@ -1176,7 +1176,7 @@ export interface paths {
          * List what was done in the account
          * @description Who did what, when, from where and with which credential; newest first. `nextCursor` is null on the last page. Entries that are written while pages are read come before the first of them, and are on none of the further ones.
          *
-         *     4 large lists of an account, of all routes together, run concurrently. Up to 60 more wait for 5 seconds. Others are answered 429.
+         *     4 large lists of an account, of all routes together, run concurrently. Up to 596 more wait for 5 seconds. Others are answered 429.
          *
          *     Needs a dashboard session.
          */
@@ -1335,7 +1335,7 @@ export interface paths {
          * List the releases of an application
          * @description Newest first, at most 100, and at most 1,000 KB of notes and artifacts.
          *
-         *     4 large lists of an account, of all routes together, run concurrently. Up to 60 more wait for 5 seconds. Others are answered 429.
+         *     4 large lists of an account, of all routes together, run concurrently. Up to 596 more wait for 5 seconds. Others are answered 429.
          *
          *     Needs the scope `files:read`, or a dashboard session.
          */
