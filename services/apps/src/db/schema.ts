@@ -1,4 +1,5 @@
 import type { CallContext } from '@latchkey/kit/log/request-context';
+import type { ReleaseArtifact } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import type { ColumnType, Generated, Kysely, Selectable } from 'kysely';
 
 /** The settings of an application. Each column has the name of its field in the protocol. */
@@ -73,6 +74,10 @@ export interface ApplicationEventTable {
   call_origin: ColumnType<CallContext | null, string | null | undefined, never>;
 }
 
+/** A file of a release; its size and digests are set by the publication. */
+type StoredArtifact = Pick<ReleaseArtifact, 'fileId' | 'name' | 'platform' | 'arch' | 'kind' | 'signature'> &
+  Partial<Pick<ReleaseArtifact, 'checksum' | 'sha512'>> & { readonly byteSize?: number };
+
 export interface ReleaseTable {
   id: string;
   application_id: string;
@@ -81,24 +86,9 @@ export interface ReleaseTable {
   notes: string;
   status: Generated<'draft' | 'published' | 'yanked'>;
   rollout_percent: number;
+  artifacts: ColumnType<readonly StoredArtifact[], string, string>;
   published_at: Date | null;
   created_at: Date;
-}
-
-/** A file of a release; its size and digests are set by the publication. */
-export interface ReleaseArtifactTable {
-  release_id: string;
-  position: number;
-  file_id: string;
-  name: string;
-  platform: string;
-  arch: string;
-  kind: string;
-  /** Empty without one. */
-  signature: string;
-  byte_size: ColumnType<string, number | undefined, number>;
-  checksum: Generated<string>;
-  sha512: Generated<string>;
 }
 
 /** Releases that a channel offers updaters, written with each change of its published releases. */
@@ -125,7 +115,6 @@ export interface AppsDatabase {
   application_event: ApplicationEventTable;
   event_log: EventLogTable;
   release: ReleaseTable;
-  release_artifact: ReleaseArtifactTable;
   release_feed: ReleaseFeedTable;
   daily_usage: DailyUsageTable;
 }

@@ -51,12 +51,14 @@ export async function resolveDownload(ctx: AppsContext, { token, ...request }: R
  */
 export async function detachFile(ctx: AppsContext, file: DetachFileRequest) {
   const [applicationId, fileId] = [parseId(file.applicationId), parseId(file.fileId)];
-  if (!applicationId || !fileId || !(await store.hasArtifactOf(ctx.db, applicationId, fileId))) return false;
+  if (!applicationId || !fileId) return { isNeeded: false };
+  if ((await store.selectStatesOfFile(ctx.db, applicationId, fileId)).length === 0) return { isNeeded: false };
   return runTransaction(ctx.db, async (tx) => {
     await store.lockApplicationRow(tx, applicationId);
-    if (await store.isFilePublished(tx, applicationId, fileId)) return true;
+    const states = await store.selectStatesOfFile(tx, applicationId, fileId);
+    if (states.includes('published')) return { isNeeded: true };
     if (!file.onlyCheck) await store.deleteArtifactsOfFile(tx, applicationId, fileId);
     else if (file.isReplaced) await store.renewRevisions(tx, applicationId, fileId);
-    return false;
+    return { isNeeded: false };
   });
 }

@@ -5,12 +5,10 @@ import { type ApplicationRef, parseRef } from '../application/application-ref.ts
 import { changeApplication } from '../application/change-application.ts';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../proto-errors.ts';
-import { type ReleaseSettings, selectReleaseSettings } from './release.store.ts';
-
-export type { ReleaseSettings } from './release.store.ts';
+import { selectReleaseSettings } from './release.store.ts';
 
 /** Settings of the update feeds of an application. Throws `application_not_found`. */
-export async function getReleaseSettings(ctx: AppsContext, ref: ApplicationRef): Promise<ReleaseSettings> {
+export async function getReleaseSettings(ctx: AppsContext, ref: ApplicationRef) {
   const { accountId, applicationId } = parseRef(ref);
   const found = await selectReleaseSettings(ctx.db, accountId, applicationId);
   if (!found) throw errors.application_not_found();
@@ -22,17 +20,13 @@ export async function getReleaseSettings(ctx: AppsContext, ref: ApplicationRef):
  *
  * @throws `application_not_found`, `release_invalid`
  */
-export async function updateReleaseSettings(
-  ctx: Acting<AppsContext>,
-  request: UpdateReleaseSettingsRequest,
-): Promise<ReleaseSettings> {
-  const { publicUpdates, signingKeys } = request;
-  const keys = signingKeys && [...new Set(signingKeys.keys)];
+export async function updateReleaseSettings(ctx: Acting<AppsContext>, request: UpdateReleaseSettingsRequest) {
+  const keys = request.signingKeys && [...new Set(request.signingKeys.keys)];
   if (keys && (keys.length > SIGNING_KEYS_MAX || !keys.every((key) => SIGNING_KEY.test(key))))
     throw errors.release_invalid().withDetails({ path: 'signingKeys', message: SIGNING_KEY_RULE });
-  return changeApplication(ctx, request, async ({ tx, row, update, record }) => {
-    const previous = (await selectReleaseSettings(tx, row.account_id, row.id)) as ReleaseSettings;
-    const next = { public_updates: publicUpdates ?? previous.public_updates, signing_keys: keys ?? previous.signing_keys };
+  return changeApplication(ctx, request, async ({ row: { public_updates, signing_keys }, update, record }) => {
+    const previous = { public_updates, signing_keys };
+    const next = { public_updates: request.publicUpdates ?? public_updates, signing_keys: keys ?? signing_keys };
     if (JSON.stringify(next) === JSON.stringify(previous)) return previous;
     await update(next, undefined, ctx.clock());
     await record('application.release_settings_updated', {

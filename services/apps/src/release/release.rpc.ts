@@ -5,7 +5,6 @@ import { fromRow } from '@latchkey/kit/rpc/from-row';
 import type { RpcImpl } from '@latchkey/kit/rpc/route';
 import {
   type Release,
-  ReleaseArtifactSchema,
   ReleaseSchema,
   type ReleaseService,
   ReleaseSettingsSchema,
@@ -13,9 +12,9 @@ import {
 } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { LRUCache } from 'lru-cache';
 import type { AppsContext } from '../context.ts';
-import { errors } from '../proto-errors.ts';
 import { createDownloadToken, expiryHour } from './download-token.ts';
 import { detachFile, getFeed, resolveDownload } from './feed.ts';
+import type { ReleaseRow } from './release.store.ts';
 import * as releases from './release.ts';
 import * as settings from './release-settings.ts';
 
@@ -25,25 +24,20 @@ export function releaseRpc(ctx: AppsContext): RpcImpl<typeof ReleaseService> {
   const bind = bindCalls((call) => actingFor(ctx, call));
   const readOffered = createFeedReader(ctx);
   return {
-    createRelease: bind(async (acting, request) => {
-      if (!request.release) throw errors.release_invalid();
-      return releases.createRelease(acting, request, request.release);
-    }, toRelease),
+    createRelease: bind(releases.createRelease, toRelease),
     listReleases: async (ref) => ({ releases: (await releases.listReleases(ctx, ref)).map((row) => toMessage(row)) }),
     async getRelease(ref) {
       const found = await releases.getRelease(ctx, ref);
       return { release: toMessage(found), applicationId: found.application_id, signingKeys: found.signing_keys };
     },
-    updateRelease: bind((acting, request) => {
-      return releases.updateRelease(acting, request, { ...request, artifacts: request.artifacts?.artifacts });
-    }, toRelease),
+    updateRelease: bind(releases.updateRelease, toRelease),
     deleteRelease: bind(releases.deleteRelease),
     publishRelease: bind(releases.publishRelease, toRelease),
     yankRelease: bind(releases.yankRelease, toRelease),
     setRollout: bind(releases.setRollout, toRelease),
     getReleaseSettings: async (ref) => toSettings(await settings.getReleaseSettings(ctx, ref)),
     updateReleaseSettings: bind(settings.updateReleaseSettings, toSettings),
-    detachFile: async (request) => ({ isNeeded: await detachFile(ctx, request) }),
+    detachFile: (request) => detachFile(ctx, request),
     async getFeed(request) {
       const { channel, httpKey } = request;
       const { applicationId, releasesJson, ...feed } = await getFeed(ctx, request.applicationId, channel, httpKey);
@@ -77,14 +71,14 @@ function createFeedReader({ clock, downloadKey }: AppsContext) {
     const found = parsed.get(name);
     if (found?.json === json && found.expiryHour === hour) return [...found.releases];
     const tokenOf = (fileId: string) => createDownloadToken(downloadKey, applicationId, fileId, now);
-    const rows = JSON.parse(json) as releases.ReleaseWithArtifacts[];
+    const rows = JSON.parse(json) as ReleaseRow[];
     const offered = rows.map((row) => create(ReleaseSchema, toMessage(row, tokenOf)));
     parsed.set(name, { json, expiryHour: hour, releases: offered });
     return [...offered];
   };
 }
 
-function toMessage(row: releases.ReleaseWithArtifacts, tokenOf: (fileId: string) => string = () => '') {
+function toMessage(row: ReleaseRow, tokenOf: (fileId: string) => string = () => '') {
   const { id, version, channel, notes, rollout_percent: rolloutPercent } = row;
   return {
     ...{ id, version, channel, notes, rolloutPercent },
@@ -92,12 +86,14 @@ function toMessage(row: releases.ReleaseWithArtifacts, tokenOf: (fileId: string)
     // In a feed, which is stored as JSON, times are texts.
     ...(row.published_at && { publishedAt: timestampFromDate(new Date(row.published_at)) }),
     artifacts: row.artifacts.map((artifact) => ({
-      ...fromRow(ReleaseArtifactSchema, artifact),
-      downloadToken: tokenOf(artifact.file_id),
+      ...artifact,
+      byteSize: BigInt(artifact.byteSize ?? 0),
+      downloadToken: tokenOf(artifact.fileId),
+      revision: row.revision,
     })),
   };
 }
 
-const toRelease = (row: releases.ReleaseWithArtifacts) => ({ release: toMessage(row) });
+const toRelease = (row: ReleaseRow) => ({ release: toMessage(row) });
 
-const toSettings = (row: settings.ReleaseSettings) => ({ settings: fromRow(ReleaseSettingsSchema, row) });
+const toSettings = (row: object) => ({ settings: fromRow(ReleaseSettingsSchema, row) });

@@ -12,9 +12,11 @@ import {
 import { isUniqueViolation } from '@latchkey/kit/database/database';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import type {
+  CreateReleaseRequest,
   InspectedFile,
   PublishReleaseRequest,
   SetRolloutRequest,
+  UpdateReleaseRequest,
   YankReleaseRequest,
 } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import semver from 'semver';
@@ -24,32 +26,28 @@ import type { AppsContext } from '../context.ts';
 import { errors } from '../proto-errors.ts';
 import { applySetting } from '../setting/setting.ts';
 import * as store from './release.store.ts';
-import { checkRollout, checkYankReason, parseReleaseChange, type ReleaseChange } from './release-rules.ts';
-
-export type { ReleaseWithArtifacts } from './release.store.ts';
+import { checkRelease, type ReleaseProperties, toStored } from './release-rules.ts';
 
 /** Names a release of an application of an account. */
 export type ReleaseRef = ApplicationRef & { readonly releaseId: string };
-
-type NewRelease = { readonly [P in keyof ReleaseChange]-?: Exclude<ReleaseChange[P], undefined> };
 
 /**
  * Makes a draft.
  *
  * @throws `application_not_found`, `release_invalid`, `release_exists`, `releases_limit_exceeded`
  */
-export async function createRelease(ctx: Acting<AppsContext>, ref: ApplicationRef, given: NewRelease) {
-  const { version, channel, notes, rolloutPercent } = given;
-  const { artifacts = [] } = parseReleaseChange(given);
-  return changeApplication(ctx, ref, async (change) => {
-    const { tx, row, record } = change;
+export async function createRelease(ctx: Acting<AppsContext>, { release, ...ref }: CreateReleaseRequest) {
+  if (!release) throw errors.release_invalid();
+  const { version, channel, notes, rolloutPercent } = release;
+  checkRelease(release);
+  return changeApplication(ctx, ref, async ({ tx, row, record }) => {
     if ((await store.countReleases(tx, row.id)) >= RELEASES_MAX) throw errors.releases_limit_exceeded();
     const id = newId();
-    const release = { id, application_id: row.id, version, channel, notes, rollout_percent: rolloutPercent };
-    await store.insertRelease(tx, { ...release, published_at: null, created_at: ctx.clock() }).catch(toTaken);
-    await store.replaceArtifacts(tx, id, artifacts);
-    await record('release.created', { releaseId: id, version, channel });
-    return readRelease(change, id);
+    const columns = { version, channel, notes, rollout_percent: rolloutPercent, artifacts: toStored(release.artifacts) };
+    const draft = { ...columns, id, application_id: row.id, published_at: null, created_at: ctx.clock() };
+    const created = await store.insertRelease(tx, draft).catch(toTaken);
+    await record('release.created', describe(created));
+    return created;
   });
 }
 
@@ -76,15 +74,17 @@ export async function getRelease(ctx: AppsContext, ref: ReleaseRef) {
  * @throws `application_not_found`, `release_not_found`, `release_invalid`, `release_not_draft`,
  *   `release_exists`
  */
-export async function updateRelease(ctx: Acting<AppsContext>, ref: ReleaseRef, given: ReleaseChange) {
-  const { columns, artifacts } = parseReleaseChange(given);
-  return changeRelease(ctx, ref, async (change, release) => {
-    requireDraft(release);
-    await store.updateRelease(change.tx, release.id, columns).catch(toTaken);
-    if (artifacts) await store.replaceArtifacts(change.tx, release.id, artifacts);
-    const fields = [...Object.keys(columns), ...(artifacts ? ['artifacts'] : [])];
-    await change.record('release.updated', { ...describe(release), fields });
-    return readRelease(change, release.id);
+export async function updateRelease(ctx: Acting<AppsContext>, request: UpdateReleaseRequest) {
+  const { version, channel, notes, rolloutPercent } = request;
+  const artifacts = request.artifacts?.artifacts;
+  const given: ReleaseProperties = { version, channel, notes, rolloutPercent, artifacts };
+  checkRelease(given);
+  return changeRelease(ctx, request, ['draft'], async ({ tx, record }, release) => {
+    const columns = { version, channel, notes, rollout_percent: rolloutPercent, artifacts: artifacts && toStored(artifacts) };
+    const updated = await store.updateRelease(tx, release.id, columns).catch(toTaken);
+    const fields = Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+    await record('release.updated', { ...describe(release), fields });
+    return updated;
   });
 }
 
@@ -94,8 +94,7 @@ export async function updateRelease(ctx: Acting<AppsContext>, ref: ReleaseRef, g
  * @throws `application_not_found`, `release_not_found`, `release_not_draft`
  */
 export async function deleteRelease(ctx: Acting<AppsContext>, ref: ReleaseRef) {
-  return changeRelease(ctx, ref, async ({ tx, row, record }, release) => {
-    requireDraft(release);
+  return changeRelease(ctx, ref, ['draft'], async ({ tx, row, record }, release) => {
     await store.deleteRelease(tx, release.id);
     await record('release.deleted', describe(release));
     return { applicationId: row.id };
@@ -111,42 +110,37 @@ export async function deleteRelease(ctx: Acting<AppsContext>, ref: ReleaseRef) {
  *   `release_changed`, `release_signature_invalid`, `release_invalid`
  */
 export async function publishRelease(ctx: Acting<AppsContext>, request: PublishReleaseRequest) {
-  const { files, rolloutPercent } = request;
-  if (rolloutPercent !== undefined) checkRollout(rolloutPercent);
-  return changeRelease(ctx, request, async (change, release) => {
-    const { tx, row, record } = change;
-    requireDraft(release);
-    const { version, channel } = release;
-    const published = await store.selectPublished(tx, row.id, channel);
+  checkRelease({ rolloutPercent: request.rolloutPercent });
+  return changeRelease(ctx, request, ['draft'], async (change, release) => {
+    const { version, channel, rollout_percent: drafted } = release;
+    const { rolloutPercent = drafted } = request;
+    const published = await store.selectPublished(change.tx, change.row.id, channel);
     if (published.some((other) => semver.compare(other.version, version) >= 0)) throw errors.release_downgrade();
-    const artifacts = verifyArtifacts(release, files, await store.selectSigningKeys(tx, row.id));
-    await store.replaceArtifacts(tx, release.id, artifacts);
-    const rollout = rolloutPercent ?? release.rollout_percent;
+    const artifacts = JSON.stringify(verifyArtifacts(release, request.files, change.row.signing_keys));
     const now = ctx.clock();
-    await store.updateRelease(tx, release.id, { status: 'published', published_at: now, rollout_percent: rollout });
-    await writeFeed(change, channel);
-    await record('release.published', { ...describe(release), rolloutPercent: rollout });
+    const columns = { status: 'published', published_at: now, rollout_percent: rolloutPercent, artifacts } as const;
+    const changed = await changeOffer(change, release, columns);
+    await change.record('release.published', { ...describe(release), rolloutPercent });
     if (channel === STABLE_CHANNEL) await applySetting(change, 'version', version, now);
-    return readRelease(change, release.id);
+    return changed;
   });
 }
 
 /** The artifacts with what was read of their files. */
 function verifyArtifacts(
-  { artifacts }: store.ReleaseWithArtifacts,
+  { artifacts, revision }: store.ReleaseRow,
   files: readonly InspectedFile[],
   signingKeys: readonly string[],
 ) {
   // A file that was deleted meanwhile has left the draft.
   if (files.length !== artifacts.length) throw errors.release_changed();
-  return artifacts.map(({ revision, ...artifact }) => {
-    const file = files.find(({ fileId, signature }) => fileId === artifact.file_id && signature === artifact.signature);
-    if (!file) throw errors.release_changed();
+  return artifacts.map((artifact) => {
+    const file = files.find(({ fileId, signature }) => fileId === artifact.fileId && signature === artifact.signature);
     // A file that was replaced meanwhile has another content than the one that was read.
-    if (file.revision !== '' && file.revision !== revision) throw errors.release_changed();
+    if (!file || (file.revision !== '' && file.revision !== revision)) throw errors.release_changed();
     const isVerified = artifact.signature !== '' && signingKeys.includes(file.verifiedKey);
     if (signingKeys.length > 0 && !isVerified) throw errors.release_signature_invalid();
-    return { ...artifact, byte_size: Number(file.byteSize), checksum: file.checksum, sha512: file.sha512 };
+    return { ...artifact, byteSize: Number(file.byteSize), checksum: file.checksum, sha512: file.sha512 };
   });
 }
 
@@ -157,14 +151,12 @@ function verifyArtifacts(
  */
 export async function yankRelease(ctx: Acting<AppsContext>, request: YankReleaseRequest) {
   const { reason } = request;
-  checkYankReason(reason);
-  return changeRelease(ctx, request, async (change, release) => {
+  checkRelease({ reason });
+  return changeRelease(ctx, request, ['published', 'yanked'], async (change, release) => {
     if (release.status === 'yanked') return release;
-    requirePublished(release);
-    await store.updateRelease(change.tx, release.id, { status: 'yanked' });
-    await writeFeed(change, release.channel);
+    const changed = await changeOffer(change, release, { status: 'yanked' });
     await change.record('release.yanked', { ...describe(release), ...(reason !== '' && { reason }) });
-    return readRelease(change, release.id);
+    return changed;
   });
 }
 
@@ -174,24 +166,23 @@ export async function yankRelease(ctx: Acting<AppsContext>, request: YankRelease
  * @throws `application_not_found`, `release_not_found`, `release_not_published`, `release_invalid`
  */
 export async function setRollout(ctx: Acting<AppsContext>, request: SetRolloutRequest) {
-  const { rolloutPercent: percent } = request;
-  checkRollout(percent);
-  return changeRelease(ctx, request, async (change, release) => {
-    requirePublished(release);
-    if (release.rollout_percent === percent) return release;
-    await store.updateRelease(change.tx, release.id, { rollout_percent: percent });
-    await writeFeed(change, release.channel);
-    const previous = release.rollout_percent;
-    await change.record('release.rollout_changed', { ...describe(release), rolloutPercent: percent, previous });
-    return readRelease(change, release.id);
+  const { rolloutPercent } = request;
+  checkRelease({ rolloutPercent });
+  return changeRelease(ctx, request, ['published'], async (change, release) => {
+    const { rollout_percent: previous } = release;
+    if (previous === rolloutPercent) return release;
+    const changed = await changeOffer(change, release, { rollout_percent: rolloutPercent });
+    await change.record('release.rollout_changed', { ...describe(release), rolloutPercent, previous });
+    return changed;
   });
 }
 
-/** Changes a release while its application is locked. */
+/** Changes a release in one of some states while its application is locked. */
 async function changeRelease<T>(
   ctx: Acting<AppsContext>,
   ref: ReleaseRef,
-  apply: (change: ApplicationChange, release: store.ReleaseWithArtifacts) => Promise<T>,
+  states: ReadonlyArray<store.ReleaseRow['status']>,
+  apply: (change: ApplicationChange, release: store.ReleaseRow) => Promise<T>,
 ): Promise<T> {
   // A release that is gone has no application. The transaction may replay its deletion.
   if (ref.applicationId === '') return runTransaction(ctx.db, () => Promise.reject(errors.release_not_found()));
@@ -199,12 +190,17 @@ async function changeRelease<T>(
     const releaseId = parseId(ref.releaseId);
     const release = releaseId && (await store.selectReleaseOf(change.tx, change.row.id, releaseId));
     if (!release) throw errors.release_not_found();
+    if (!states.includes(release.status))
+      throw states[0] === 'draft' ? errors.release_not_draft() : errors.release_not_published();
     return apply(change, release);
   });
 }
 
-async function readRelease({ tx, row }: ApplicationChange, id: string): Promise<store.ReleaseWithArtifacts> {
-  return (await store.selectReleaseOf(tx, row.id, id)) as store.ReleaseWithArtifacts;
+/** Changes a release and the feed of its channel. */
+async function changeOffer(change: ApplicationChange, { id, channel }: store.ReleaseRow, columns: store.ReleaseColumns) {
+  const changed = await store.updateRelease(change.tx, id, columns);
+  await writeFeed(change, channel);
+  return changed;
 }
 
 /**
@@ -225,7 +221,7 @@ async function writeFeed({ tx, row }: ApplicationChange, channel: string): Promi
 }
 
 /** The JSON of a feed in its bounds: lower versions lose their notes first, then their place. */
-function toFeedJson(offered: readonly store.ReleaseWithArtifacts[]): string {
+function toFeedJson(offered: readonly store.ReleaseRow[]): string {
   let [notesLength, byteSize] = [0, 0];
   const texts = offered.map((release) => {
     notesLength += release.notes.length;
@@ -242,14 +238,6 @@ function toFeedJson(offered: readonly store.ReleaseWithArtifacts[]): string {
 const byVersion = (a: { readonly version: string }, b: { readonly version: string }) => semver.compare(b.version, a.version);
 
 const describe = ({ id, version, channel }: store.ReleaseRow) => ({ releaseId: id, version, channel });
-
-function requireDraft({ status }: store.ReleaseRow): void {
-  if (status !== 'draft') throw errors.release_not_draft();
-}
-
-function requirePublished({ status }: store.ReleaseRow): void {
-  if (status !== 'published') throw errors.release_not_published();
-}
 
 function toTaken(err: unknown): never {
   throw isUniqueViolation(err, 'release_version') ? errors.release_exists() : err;
