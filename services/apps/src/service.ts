@@ -4,6 +4,7 @@ import { deriveResultKey, withIdempotency } from '@latchkey/audit/idempotency';
 import { createAuditSweeper } from '@latchkey/audit/retention';
 import { createBufferedCounts } from '@latchkey/kit/concurrency/buffered-counts';
 import { CallQueue } from '@latchkey/kit/concurrency/call-queue';
+import { deriveKey } from '@latchkey/kit/crypto/secrets';
 import { createDataService } from '@latchkey/kit/database/data-service';
 import { createDatabase } from '@latchkey/kit/database/database';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
@@ -24,7 +25,6 @@ import type { AppsContext } from './context.ts';
 import { migrations } from './db/migrations.ts';
 import type { AppsDatabase } from './db/schema.ts';
 import { createRelay, QUEUES } from './relay/relay.ts';
-import { deriveDownloadKey } from './release/download-token.ts';
 import { releaseRpc } from './release/release.rpc.ts';
 import { createRetentionSweep, RETENTION_INTERVAL_MS } from './retention/retention.ts';
 import { createSecretKeyCheck } from './runtime-key/runtime-key.ts';
@@ -68,7 +68,7 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
     pool,
     reads: createReads(pool),
     vault: new Vault(config.SECRET_KEY),
-    downloadKey: deriveDownloadKey(config.SECRET_KEY),
+    downloadKey: deriveKey(config.SECRET_KEY, 'apps/update-download'),
     clock,
     wakeRelay: () => relay.wake(),
     rotationsPerHour: config.RUNTIME_KEY_ROTATIONS_PER_HOUR,

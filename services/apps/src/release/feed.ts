@@ -1,24 +1,24 @@
 import { runTransaction } from '@latchkey/audit/transaction';
 import { CHANNEL } from '@latchkey/contract/release';
+import { readIdToken } from '@latchkey/kit/crypto/id-token';
 import { parseId } from '@latchkey/kit/validation/id';
 import { isStorable } from '@latchkey/kit/validation/text';
-import type { DetachFileRequest, ResolveDownloadRequest } from '@latchkey/proto/latchkey/apps/v1/release_pb';
+import type { DetachFileRequest, GetFeedRequest, ResolveDownloadRequest } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../proto-errors.ts';
 import { findKeyHolder } from '../runtime-key/runtime-key.ts';
-import { readDownloadToken } from './download-token.ts';
 import * as store from './release.store.ts';
 
 /**
- * The published releases of a channel in JSON, the highest version first. A key must be one of the
- * application; without a key, the application must have public updates.
+ * A channel as updaters see it, its releases in JSON. A key must be one of the application; without
+ * a key, the application must have public updates.
  *
  * @throws `feed_key_invalid`, `feed_not_found`
  */
-export async function getFeed(ctx: AppsContext, applicationText: string, channel: string, httpKey: string | undefined) {
-  const applicationId = parseId(applicationText);
-  const isNamed = applicationId !== undefined && CHANNEL.test(channel);
-  const feed = isNamed ? await ctx.reads.selectFeed(applicationId, channel) : undefined;
+export async function getFeed(ctx: AppsContext, request: GetFeedRequest) {
+  const { channel, httpKey } = request;
+  const applicationId = parseId(request.applicationId);
+  const feed = applicationId && CHANNEL.test(channel) ? await ctx.reads.selectFeed(applicationId, channel) : undefined;
   const hash = httpKey === undefined ? undefined : ctx.vault.hash('httpKey', httpKey);
   if (httpKey === undefined ? !feed?.public_updates : !hash) throw errors.feed_key_invalid();
   if (hash && !feed?.http_key_hash.equals(hash)) {
@@ -26,15 +26,14 @@ export async function getFeed(ctx: AppsContext, applicationText: string, channel
     if (!holder) throw errors.feed_key_invalid();
     if (holder.id !== applicationId) throw errors.feed_not_found();
   }
-  if (!feed || !applicationId) throw errors.feed_not_found();
-  const { name: applicationName, public_updates: publicUpdates, releases } = feed;
-  return { applicationId, applicationName, publicUpdates, releasesJson: releases ?? '[]' };
+  if (!feed) throw errors.feed_not_found();
+  return feed;
 }
 
 /** The file of a URL of a feed, while a release is published with it. Throws `feed_not_found`. */
 export async function resolveDownload(ctx: AppsContext, { token, ...request }: ResolveDownloadRequest) {
   const applicationId = parseId(request.applicationId);
-  const fileId = applicationId && readDownloadToken(ctx.downloadKey, applicationId, token, ctx.clock());
+  const fileId = applicationId && readIdToken(ctx.downloadKey, token, ctx.clock(), applicationId);
   const isNamed = [request.channel, request.name].every(isStorable);
   const published = fileId && isNamed && { ...request, applicationId, fileId };
   const accountId = published && (await store.selectOwnerOfPublished(ctx.db, published));

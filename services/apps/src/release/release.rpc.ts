@@ -1,6 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { actingFor, bindCalls } from '@latchkey/audit/actor';
+import { createIdToken } from '@latchkey/kit/crypto/id-token';
 import { fromRow } from '@latchkey/kit/rpc/from-row';
 import type { RpcImpl } from '@latchkey/kit/rpc/route';
 import {
@@ -12,7 +13,6 @@ import {
 } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { LRUCache } from 'lru-cache';
 import type { AppsContext } from '../context.ts';
-import { createDownloadToken, expiryHour } from './download-token.ts';
 import { detachFile, getFeed, resolveDownload } from './feed.ts';
 import type { ReleaseRow } from './release.store.ts';
 import * as releases from './release.ts';
@@ -21,59 +21,58 @@ import * as settings from './release-settings.ts';
 const STATUSES = { draft: ReleaseStatus.DRAFT, published: ReleaseStatus.PUBLISHED, yanked: ReleaseStatus.YANKED };
 
 export function releaseRpc(ctx: AppsContext): RpcImpl<typeof ReleaseService> {
-  const bind = bindCalls((call) => actingFor(ctx, call));
-  const readOffered = createFeedReader(ctx);
+  const read = bindCalls(() => ctx);
+  const change = bindCalls((call) => actingFor(ctx, call));
+  const parseFeed = createFeedParser(ctx);
   return {
-    createRelease: bind(releases.createRelease, toRelease),
-    listReleases: async (ref) => ({ releases: (await releases.listReleases(ctx, ref)).map((row) => toMessage(row)) }),
-    async getRelease(ref) {
-      const found = await releases.getRelease(ctx, ref);
-      return { release: toMessage(found), applicationId: found.application_id, signingKeys: found.signing_keys };
-    },
-    updateRelease: bind(releases.updateRelease, toRelease),
-    deleteRelease: bind(releases.deleteRelease),
-    publishRelease: bind(releases.publishRelease, toRelease),
-    yankRelease: bind(releases.yankRelease, toRelease),
-    setRollout: bind(releases.setRollout, toRelease),
-    getReleaseSettings: async (ref) => toSettings(await settings.getReleaseSettings(ctx, ref)),
-    updateReleaseSettings: bind(settings.updateReleaseSettings, toSettings),
-    detachFile: (request) => detachFile(ctx, request),
-    async getFeed(request) {
-      const { channel, httpKey } = request;
-      const { applicationId, releasesJson, ...feed } = await getFeed(ctx, request.applicationId, channel, httpKey);
-      return { ...feed, releases: readOffered(applicationId, channel, releasesJson) };
-    },
-    resolveDownload: (request) => resolveDownload(ctx, request),
+    createRelease: change(releases.createRelease, toRelease),
+    listReleases: read(releases.listReleases, (rows) => ({ releases: rows.map((row) => toMessage(row)) })),
+    getRelease: read(releases.getRelease, (row) => {
+      return { release: toMessage(row), applicationId: row.application_id, signingKeys: row.signing_keys };
+    }),
+    updateRelease: change(releases.updateRelease, toRelease),
+    deleteRelease: change(releases.deleteRelease),
+    publishRelease: change(releases.publishRelease, toRelease),
+    yankRelease: change(releases.yankRelease, toRelease),
+    setRollout: change(releases.setRollout, toRelease),
+    getReleaseSettings: read(settings.getReleaseSettings, toSettings),
+    updateReleaseSettings: change(settings.updateReleaseSettings, toSettings),
+    detachFile: read(detachFile),
+    getFeed: read(getFeed, ({ name: applicationName, public_updates: publicUpdates, releases: json }) => {
+      return { applicationName, publicUpdates, releases: json === null ? [] : parseFeed(json) };
+    }),
+    resolveDownload: read(resolveDownload),
   };
 }
 
 /** Length of all feeds in memory, in characters of their JSON. */
 const FEEDS_LENGTH_MAX = 16 * 1024 * 1024;
 
-interface ParsedFeed {
-  readonly json: string;
-  readonly expiryHour: number;
-  readonly releases: readonly Release[];
-}
+const HOUR_MS = 3_600_000;
+/** Hours that a download is valid at least: an updater may ask its user before it begins. */
+const DOWNLOAD_HOURS = 24;
 
 /**
- * Parses a feed and signs its files when it has changed, or the hour: it is polled far more often.
+ * Parses a feed and signs its files once for each content and hour: it is polled far more often.
+ * The JSON has the ids of its releases, so that no two feeds are equal.
  */
-function createFeedReader({ clock, downloadKey }: AppsContext) {
-  const parsed = new LRUCache<string, ParsedFeed>({
+function createFeedParser({ clock, downloadKey }: AppsContext) {
+  const parsed = new LRUCache<string, readonly Release[]>({
     maxSize: FEEDS_LENGTH_MAX,
-    sizeCalculation: ({ json }) => json.length,
+    sizeCalculation: (_releases, key) => key.length,
   });
-  return (applicationId: string, channel: string, json: string) => {
-    const now = clock();
-    const hour = expiryHour(now);
-    const name = `${applicationId} ${channel}`;
-    const found = parsed.get(name);
-    if (found?.json === json && found.expiryHour === hour) return [...found.releases];
-    const tokenOf = (fileId: string) => createDownloadToken(downloadKey, applicationId, fileId, now);
-    const rows = JSON.parse(json) as ReleaseRow[];
-    const offered = rows.map((row) => create(ReleaseSchema, toMessage(row, tokenOf)));
-    parsed.set(name, { json, expiryHour: hour, releases: offered });
+  return (json: string): Release[] => {
+    const expiresAt = new Date((Math.ceil(clock().getTime() / HOUR_MS) + DOWNLOAD_HOURS) * HOUR_MS);
+    const key = `${expiresAt.getTime()} ${json}`;
+    let offered = parsed.get(key);
+    if (!offered) {
+      const rows = JSON.parse(json) as ReleaseRow[];
+      offered = rows.map((row) => {
+        const tokenOf = (fileId: string) => createIdToken(downloadKey, fileId, expiresAt, row.application_id);
+        return create(ReleaseSchema, toMessage(row, tokenOf));
+      });
+      parsed.set(key, offered);
+    }
     return [...offered];
   };
 }
