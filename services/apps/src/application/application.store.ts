@@ -1,12 +1,16 @@
 import { createSharedRead } from '@latchkey/kit/database/shared-read';
-import { ApplicationSettingsSchema } from '@latchkey/proto/latchkey/apps/v1/application_pb';
-import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
+import {
+  ApplicationSettingsSchema,
+  type ListApplicationSummariesRequest,
+  SummaryOrder,
+} from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { type Insertable, type RawBuilder, type Selectable, sql, type Updateable } from 'kysely';
 import type pg from 'pg';
 import type { ApplicationTable, Db, SettingsRow } from '../db/schema.ts';
 import { createEventReads, EPOCH } from '../event/event-log.store.ts';
 import { createPreviousKeyRead } from '../runtime-key/previous-key.store.ts';
 import type { RuntimeKeyType } from '../runtime-key/vault.ts';
-import type { PageStart } from './page.ts';
+import type { Page } from './page.ts';
 
 const SETTING_COLUMNS = ApplicationSettingsSchema.fields.map(({ name }) => name as keyof SettingsRow);
 
@@ -31,7 +35,12 @@ interface ListedRow {
   readonly keys_updated_ms: number;
   readonly created_ms: number;
   /** Previous keys that are accepted still, by type; null without one. */
-  readonly previous_keys: Readonly<Partial<Record<RuntimeKeyType, { expires_ms: number; used_ms: number | null }>>> | null;
+  readonly previous_keys: Readonly<Partial<Record<RuntimeKeyType, PreviousKey>>> | null;
+}
+
+export interface PreviousKey {
+  readonly expires_ms: number;
+  readonly used_ms: number | null;
 }
 
 /** Applications of an account in order of creation, all or only the given ones. */
@@ -39,7 +48,8 @@ export async function selectApplications(
   db: Db,
   accountId: string,
   ids: readonly string[] | undefined,
-  { after, limit, now }: { readonly after: PageStart | undefined; readonly limit: number; readonly now: Date },
+  { after, limit }: Pick<Page, 'after' | 'limit'>,
+  now: Date,
 ): Promise<ListedRow[]> {
   const isGiven = ids ? sql`and ${isOneOf(ids)}` : sql``;
   const isAfter = after ? sql`and (created_at, id) > (${after.createdAt}, ${after.id})` : sql``;
@@ -55,23 +65,21 @@ export async function selectApplications(
   return rows;
 }
 
-const ORDERS = {
-  name: sql`lower(name)`,
-  status: sql`status`,
-  version: sql`version`,
-  updatedAt: sql`changed_at`,
-  rank: sql`coalesce(ranked.rank, 0)`,
+const BY_NAME = sql`lower(name)`;
+const ORDERS: Readonly<Record<SummaryOrder, RawBuilder<unknown>>> = {
+  [SummaryOrder.UNSPECIFIED]: BY_NAME,
+  [SummaryOrder.NAME]: BY_NAME,
+  [SummaryOrder.STATUS]: sql`status`,
+  [SummaryOrder.VERSION]: sql`version`,
+  [SummaryOrder.UPDATED_AT]: sql`changed_at`,
+  [SummaryOrder.RANK]: sql`coalesce(ranked.rank, 0)`,
 };
 
-export interface SummaryPage {
+type SummaryPage = Pick<ListApplicationSummariesRequest, 'search' | 'order' | 'descending' | 'ranks'> & {
   readonly ids: readonly string[] | undefined;
-  readonly search: string;
-  readonly order: keyof typeof ORDERS;
-  readonly descending: boolean;
-  readonly ranks: ReadonlyArray<{ readonly id: string; readonly rank: bigint }>;
   readonly offset: number;
   readonly limit: number;
-}
+};
 
 interface SummaryRow {
   /** Applications on all pages. The columns are null on a page past the end. */
@@ -88,7 +96,7 @@ export async function selectSummaries(db: Db, accountId: string, page: SummaryPa
   const isGiven = page.ids ? sql`and ${isOneOf(page.ids)}` : sql``;
   const isFound = page.search === '' ? sql`` : sql`and strpos(lower(name), lower(${page.search}::text)) > 0`;
   const direction = page.descending ? sql`desc` : sql`asc`;
-  const ranked = sql`left join unnest(${page.ranks.map(({ id }) => id)}::uuid[], ${page.ranks.map(({ rank }) => `${rank}`)}::bigint[])
+  const ranked = sql`left join unnest(${page.ranks.map(({ applicationId }) => applicationId)}::uuid[], ${page.ranks.map(({ rank }) => `${rank}`)}::bigint[])
       as ranked (application_id, rank) on ranked.application_id = found.id`;
   const { rows } = await sql<SummaryRow>`
     with found as (
@@ -97,8 +105,8 @@ export async function selectSummaries(db: Db, accountId: string, page: SummaryPa
     )
     select counted.total, shown.* from (select count(*)::int as total from found) counted
     left join lateral (
-      select id, name, status, version, changed_at as updated_at from found ${page.order === 'rank' ? ranked : sql``}
-      order by ${ORDERS[page.order]} ${direction}, created_at, id limit ${page.limit} offset ${page.offset}
+      select id, name, status, version, changed_at as updated_at from found ${page.order === SummaryOrder.RANK ? ranked : sql``}
+      order by ${ORDERS[page.order] ?? BY_NAME} ${direction}, created_at, id limit ${page.limit} offset ${page.offset}
     ) shown on true`.execute(db);
   return rows;
 }

@@ -1,14 +1,25 @@
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { Acting } from '@latchkey/audit/actor';
 import { recordAudit } from '@latchkey/audit/record';
 import { runTransaction } from '@latchkey/audit/transaction';
 import { withoutInvisible } from '@latchkey/contract/invisible';
 import { APPLICATION_NAME, SEARCH_PARAMS_LENGTH_MAX } from '@latchkey/contract/lengths';
+import { fromRow } from '@latchkey/kit/rpc/from-row';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import { hasLength } from '@latchkey/kit/validation/text';
-import type { CreateApplicationRequest, DeleteAccountApplicationsRequest } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import {
+  ApplicationSummarySchema,
+  type CreateApplicationRequest,
+  type DeleteAccountApplicationsRequest,
+  type FindOwnedApplicationsRequest,
+  type GetApplicationUsageRequest,
+  type ListApplicationSummariesRequest,
+  type ListApplicationsRequest,
+} from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import type { AppsContext } from '../context.ts';
 import { logEvents } from '../event/event-log.ts';
 import { errors } from '../proto-errors.ts';
+import { toStatus } from '../setting/setting.ts';
 import * as store from './application.store.ts';
 import type { ApplicationRef } from './application-ref.ts';
 import { changeApplication, describeChange, recordChange } from './change-application.ts';
@@ -56,78 +67,70 @@ async function insertNewApplication(ctx: Acting<AppsContext>, accountId: string,
 }
 
 /** The number of applications of an account and its limit. Throws `account_id_invalid`. */
-export async function getApplicationUsage(ctx: AppsContext, accountText: string): Promise<{ count: number; countMax: number }> {
-  const count = await store.countApplications(ctx.db, parseAccountId(accountText));
-  return { count, countMax: ctx.applicationsMax };
+export async function getApplicationUsage(ctx: AppsContext, request: GetApplicationUsageRequest) {
+  const count = await store.countApplications(ctx.db, parseAccountId(request.accountId));
+  return { applicationCount: BigInt(count), applicationCountMax: BigInt(ctx.applicationsMax) };
 }
 
 /**
- * A page of applications with their runtime keys in clear (specification 2.1), oldest first. An
- * empty token marks the last page.
+ * A page of applications with their runtime keys in clear (specification 2.1), oldest first: those
+ * of the filter, or all without one. An empty token marks the last page.
  *
- * @param applicationTexts only these, or all when undefined
  * @throws `account_id_invalid`, `page_token_invalid`
  */
-export async function listApplications(
-  ctx: AppsContext,
-  accountText: string,
-  applicationTexts: readonly string[] | undefined,
-  { pageSize, pageToken }: { readonly pageSize: number; readonly pageToken: string },
-) {
-  const accountId = parseAccountId(accountText);
-  const ids = applicationTexts && parseIds(applicationTexts);
-  const page = parsePage(pageSize, pageToken);
-  if (ids?.length === 0) return { applications: [], nextPageToken: '' };
-  const rows = await store.selectApplications(ctx.db, accountId, ids, {
-    after: page.after,
-    limit: page.size + 1,
-    now: ctx.clock(),
-  });
+export async function listApplications(ctx: AppsContext, request: ListApplicationsRequest) {
+  const accountId = parseAccountId(request.accountId);
+  const ids = request.filter && parseIds(request.filter.applicationIds);
+  const page = parsePage(request);
+  if (ids?.length === 0) return { applications: [] };
+  const rows = await store.selectApplications(ctx.db, accountId, ids, page, ctx.clock());
   const { shown, nextPageToken } = page.cut(rows, (row) => ({ createdAt: new Date(row.created_ms), id: row.id }));
-  const applications = shown.map((row) => ({
-    id: row.id,
-    name: row.name,
-    socketKey: ctx.vault.open('socketKey', row.id, row.socket_key_hex),
-    httpKey: ctx.vault.open('httpKey', row.id, row.http_key_hex),
-    keysUpdatedAt: new Date(row.keys_updated_ms),
-    previousKeys: row.previous_keys ?? {},
+  const applications = shown.map(({ id, name, previous_keys: previous, ...row }) => ({
+    id,
+    name,
+    runtimeKeys: {
+      socketKey: ctx.vault.open('socketKey', id, row.socket_key_hex),
+      httpKey: ctx.vault.open('httpKey', id, row.http_key_hex),
+      updatedAt: timestampFromMs(row.keys_updated_ms),
+      previousSocketKey: toPreviousKey(previous?.socketKey),
+      previousHttpKey: toPreviousKey(previous?.httpKey),
+    },
   }));
   return { applications, nextPageToken };
 }
 
-export type SummaryRequest = Pick<store.SummaryPage, 'search' | 'order' | 'descending' | 'ranks'> & {
-  /** From 1. */
-  readonly page: number;
-  readonly pageSize: number;
-};
+function toPreviousKey(key: store.PreviousKey | undefined) {
+  if (!key) return undefined;
+  return {
+    expiresAt: timestampFromMs(key.expires_ms),
+    ...(key.used_ms !== null && { lastUsedAt: timestampFromMs(key.used_ms) }),
+  };
+}
 
 /**
- * A numbered page of applications for people. Past the end it is empty.
+ * A numbered page, from 1, of applications for people: those of the filter, or all without one.
+ * Past the end it is empty.
  *
- * @param applicationTexts only these, or all when undefined
  * @throws `account_id_invalid`, `page_token_invalid` for a page, a search or ranks out of bounds
  */
-export async function listSummaries(
-  ctx: AppsContext,
-  accountText: string,
-  applicationTexts: readonly string[] | undefined,
-  request: SummaryRequest,
-) {
-  const accountId = parseAccountId(accountText);
-  const { page, pageSize, search, ranks } = request;
-  const limit = parsePageSize(pageSize);
+export async function listSummaries(ctx: AppsContext, request: ListApplicationSummariesRequest) {
+  const accountId = parseAccountId(request.accountId);
+  const { page, search, ranks } = request;
+  const limit = parsePageSize(request.pageSize);
   const isValid = Number.isInteger(page) && page >= 1 && hasLength(search, 0, SEARCH_PARAMS_LENGTH_MAX);
-  if (!isValid || !ranks.every(({ id }) => parseId(id))) throw errors.page_token_invalid();
-  const ids = applicationTexts && parseIds(applicationTexts);
+  if (!isValid || !ranks.every(({ applicationId }) => parseId(applicationId))) throw errors.page_token_invalid();
+  const ids = request.filter && parseIds(request.filter.applicationIds);
   const rows = await store.selectSummaries(ctx.db, accountId, { ...request, ids, limit, offset: (page - 1) * limit });
-  const summaries = rows.flatMap(({ id, ...row }) => (id === null ? [] : [{ ...row, id }]));
+  const summaries = rows
+    .filter(({ id }) => id !== null)
+    .map((row) => ({ ...fromRow(ApplicationSummarySchema, row), status: toStatus(row.status) }));
   return { summaries, total: rows[0]?.total ?? 0 };
 }
 
 /** The ids that are applications of the account. Throws `account_id_invalid`. */
-export async function findOwnedApplications(ctx: AppsContext, accountText: string, texts: readonly string[]): Promise<string[]> {
-  const accountId = parseAccountId(accountText);
-  const ids = parseIds(texts);
+export async function findOwnedApplications(ctx: AppsContext, request: FindOwnedApplicationsRequest): Promise<string[]> {
+  const accountId = parseAccountId(request.accountId);
+  const ids = parseIds(request.applicationIds);
   return ids.length === 0 ? [] : store.selectOwnedIds(ctx.db, accountId, ids);
 }
 

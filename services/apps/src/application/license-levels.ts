@@ -10,11 +10,11 @@ import { type ApplicationRef, parseRef } from './application-ref.ts';
 import { changeApplication } from './change-application.ts';
 
 /** The license levels in the order they were given. Throws `application_not_found`. */
-export async function listLicenseLevels(ctx: AppsContext, ref: ApplicationRef): Promise<string[]> {
+export async function listLicenseLevels(ctx: AppsContext, ref: ApplicationRef) {
   const { accountId, applicationId } = parseRef(ref);
   const levels = await store.selectLevels(ctx.db, accountId, applicationId);
   if (!levels) throw errors.application_not_found();
-  return levels;
+  return { levels, etag: etagOf(levels) };
 }
 
 /**

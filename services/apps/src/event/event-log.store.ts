@@ -1,8 +1,9 @@
 import { createSharedList } from '@latchkey/kit/database/shared-read';
+import type { EventPosition } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { type Insertable, type Selectable, sql } from 'kysely';
 import type pg from 'pg';
 import type { ApplicationRef } from '../application/application-ref.ts';
-import type { PageStart } from '../application/page.ts';
+import type { Page } from '../application/page.ts';
 import type { ApplicationEventTable, ApplicationTable, Db } from '../db/schema.ts';
 
 export async function insertEvents(db: Db, rows: ReadonlyArray<Insertable<ApplicationEventTable>>): Promise<void> {
@@ -54,18 +55,11 @@ type PulledRow = { readonly epoch: string; readonly last_sequence: string } & (L
 export async function selectOwnEventsAfter(
   pool: pg.Pool,
   { accountId, applicationId }: ApplicationRef,
-  { epoch, sequence }: Position,
+  { epoch, sequence }: Pick<EventPosition, 'epoch' | 'sequence'>,
   limit: number,
 ): Promise<PulledRow[]> {
   const values = [applicationId, accountId, epoch, sequence, limit];
   return (await pool.query<PulledRow>({ ...SELECT_OWN_AFTER, values })).rows;
-}
-
-/** A position in the event log of an application. */
-export interface Position {
-  readonly epoch: string;
-  /** Of the last event before it; 0 for the beginning. */
-  readonly sequence: string;
 }
 
 /** Gives the event log another epoch, and returns it. */
@@ -75,10 +69,7 @@ export async function changeEpoch(db: Pick<pg.Pool, 'query'>): Promise<string> {
 }
 
 /** Deletions of all accounts in the event log, in order. */
-export async function selectDeletions(
-  db: Db,
-  { since, after, limit }: { readonly since: Date | undefined; readonly after: PageStart | undefined; readonly limit: number },
-) {
+export async function selectDeletions(db: Db, since: Date | undefined, { after, limit }: Pick<Page, 'after' | 'limit'>) {
   const isSince = since ? sql`and created_at >= ${since}` : sql``;
   const isAfter = after ? sql`and (created_at, application_id) > (${after.createdAt}, ${after.id})` : sql``;
   // The type is a literal, since a generic plan could not use the index of this type.
@@ -94,21 +85,16 @@ const SELECT_LIVE_STATES = {
   // OFFSET 0 leaves the planner one way: an index look-up for each application.
   text: `select id, last_sequence, socket_key_hash, ${EPOCH}, previous.hash as previous_hash, expires_at from application
     left join lateral (
-      select hash, expires_at from previous_runtime_key where application_id = id and type = 'socketKey' offset 0
+      select hash, expires_at from previous_runtime_key
+      where application_id = id and type = 'socketKey' and expires_at > $2 offset 0
     ) as previous on true where id = any($1::uuid[])`,
 };
 
 type LiveStateRow = Pick<Selectable<ApplicationTable>, 'id' | 'last_sequence' | 'socket_key_hash'> & {
   readonly epoch: string;
-  /** Null without a previous key. */
-  readonly previous_hash: Buffer | null;
-  readonly expires_at: Date | null;
-};
+} & ({ readonly previous_hash: Buffer; readonly expires_at: Date } | { readonly previous_hash: null });
 
-export async function selectLiveStates(pool: pg.Pool, ids: readonly string[]) {
-  const { rows } = await pool.query<LiveStateRow>({
-    ...SELECT_LIVE_STATES,
-    values: [ids],
-  });
-  return rows;
+/** States of live applications, with the previous socket key where one is accepted still. */
+export async function selectLiveStates(pool: pg.Pool, ids: readonly string[], now: Date) {
+  return (await pool.query<LiveStateRow>({ ...SELECT_LIVE_STATES, values: [ids, now] })).rows;
 }

@@ -1,23 +1,25 @@
 import { create, fromJson, hasOption, type JsonValue, type MessageInitShape, toJson } from '@bufbuild/protobuf';
+import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { currentContext } from '@latchkey/kit/log/request-context';
+import { fromRow } from '@latchkey/kit/rpc/from-row';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import { isStorable } from '@latchkey/kit/validation/text';
+import {
+  type BatchGetLiveStatesRequest,
+  DeletedApplicationSchema,
+  type ListApplicationEventsRequest,
+  type ListDeletedApplicationsRequest,
+  type PullApplicationEventsRequest,
+} from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { ApplicationEventSchema, live } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import type { ApplicationRow } from '../application/application.store.ts';
-import { type ApplicationRef, parseRef } from '../application/application-ref.ts';
+import { parseRef } from '../application/application-ref.ts';
 import { parsePage, parsePageSize } from '../application/page.ts';
 import type { AppsContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../proto-errors.ts';
 import { fingerprintOf } from '../runtime-key/vault.ts';
-import {
-  insertEvents,
-  type LoggedRow,
-  type Position,
-  selectDeletions,
-  selectLiveStates,
-  selectOwnEventsAfter,
-} from './event-log.store.ts';
+import { insertEvents, type LoggedRow, selectDeletions, selectLiveStates, selectOwnEventsAfter } from './event-log.store.ts';
 
 export type EventBody = Exclude<NonNullable<MessageInitShape<typeof ApplicationEventSchema>['event']>, { case: undefined }>;
 
@@ -56,45 +58,40 @@ export async function logEvents(tx: Db, applications: readonly EventSource[], ev
  *
  * @throws `page_token_invalid` for a page size out of bounds
  */
-export async function listEvents(
-  ctx: AppsContext,
-  request: { readonly applicationId: string; readonly afterSequence: bigint; readonly pageSize: number },
-) {
+export async function listEvents(ctx: AppsContext, request: ListApplicationEventsRequest) {
   const limit = parsePageSize(request.pageSize);
   const applicationId = parseId(request.applicationId);
-  if (!applicationId) return { epoch: '', events: [] };
-  const rows = await ctx.reads.selectEvents(applicationId, request.afterSequence, limit);
+  const rows = applicationId ? await ctx.reads.selectEvents(applicationId, request.afterSequence, limit) : [];
   return { epoch: rows[0]?.epoch ?? '', events: rows.map(toEvent) };
 }
 
 function toEvent({ id, sequence, created_at, type, data }: Omit<LoggedRow, 'epoch'>) {
   // Ignores fields that a later release has added.
   const event = fromJson(ApplicationEventSchema, { [type]: data as JsonValue }, { ignoreUnknownFields: true });
-  return { id, sequence: BigInt(sequence), createdAt: created_at, event };
+  return { id, sequence: BigInt(sequence), createdAt: timestampFromDate(created_at), event };
 }
 
 /**
- * The next events of an application after a position, for its owner.
+ * The next events of an application after a position, for its owner; without one, from the
+ * beginning of the log.
  *
- * @param position undefined for the beginning of the log
  * @returns `next` is the position after them. `gap` is true if events between the position and the
  *   first of them are gone, or the position is of another epoch
- * @throws `application_not_found`
+ * @throws `application_not_found`, `page_token_invalid`
  */
-export async function pullEvents(ctx: AppsContext, ref: ApplicationRef, position: Position | undefined, pageSize: number) {
-  const limit = parsePageSize(pageSize);
-  const after = position && isStorable(position.epoch) ? position : { epoch: '', sequence: '0' };
-  const rows = await selectOwnEventsAfter(ctx.pool, parseRef(ref), after, limit);
+export async function pullEvents(ctx: AppsContext, request: PullApplicationEventsRequest) {
+  const limit = parsePageSize(request.pageSize);
+  const { after } = request;
+  const known = after && isStorable(after.epoch) ? after : { epoch: '', sequence: 0n };
+  const rows = await selectOwnEventsAfter(ctx.pool, parseRef(request), known, limit);
   const [first] = rows;
   if (!first) throw errors.application_not_found();
   const { epoch } = first;
   const events = rows.flatMap((row) => (row.id === null ? [] : [toEvent(row)]));
   const last = BigInt(first.last_sequence);
   const sequence = events.at(-1)?.sequence ?? last;
-  const known = BigInt(after.sequence);
-  const isContinuous = events[0] ? events[0].sequence === known + 1n : last === known;
-  const gap = position !== undefined && !(position.epoch === epoch && isContinuous);
-  return { events, next: { epoch, sequence }, gap };
+  const isContinuous = events[0] ? events[0].sequence === known.sequence + 1n : last === known.sequence;
+  return { events, next: { epoch, sequence }, gap: after !== undefined && !(after.epoch === epoch && isContinuous) };
 }
 
 /** Largest time of PostgreSQL and of page tokens, in milliseconds. */
@@ -103,19 +100,16 @@ const TIME_MS_MAX = 99_999_999_999_999;
 /**
  * A page of deletions of all accounts, oldest first. An empty token marks the last page.
  *
- * @param request `since` is the earliest time; undefined means as far back as the event log goes
+ * @param request `deletedSince` is the earliest time; absent means as far back as the event log goes
  * @throws `page_token_invalid`
  */
-export async function listDeletions(
-  ctx: AppsContext,
-  request: { readonly since: Date | undefined; readonly pageSize: number; readonly pageToken: string },
-) {
-  const { since } = request;
-  const page = parsePage(request.pageSize, request.pageToken);
+export async function listDeletions(ctx: AppsContext, request: ListDeletedApplicationsRequest) {
+  const since = request.deletedSince && timestampDate(request.deletedSince);
+  const page = parsePage(request);
   if (since && !(Math.abs(since.getTime()) <= TIME_MS_MAX)) throw errors.page_token_invalid();
-  const rows = await selectDeletions(ctx.db, { since, after: page.after, limit: page.size + 1 });
+  const rows = await selectDeletions(ctx.db, since, page);
   const { shown, nextPageToken } = page.cut(rows, (row) => ({ createdAt: row.deleted_at, id: row.application_id }));
-  return { deletions: shown, nextPageToken };
+  return { applications: shown.map((row) => fromRow(DeletedApplicationSchema, row)), nextPageToken };
 }
 
 const LIVE_STATES_MAX = 1_000;
@@ -126,20 +120,19 @@ const LIVE_STATES_MAX = 1_000;
  *
  * @throws `page_token_invalid` for more than 1,000 ids
  */
-export async function getLiveStates(ctx: AppsContext, texts: readonly string[]) {
-  if (texts.length > LIVE_STATES_MAX) throw errors.page_token_invalid();
-  const ids = texts.map(parseId).filter((id) => id !== undefined);
+export async function getLiveStates(ctx: AppsContext, { applicationIds }: BatchGetLiveStatesRequest) {
+  if (applicationIds.length > LIVE_STATES_MAX) throw errors.page_token_invalid();
+  const ids = applicationIds.map(parseId).filter((id) => id !== undefined);
   if (ids.length === 0) return [];
-  const rows = await selectLiveStates(ctx.pool, ids);
-  const now = ctx.clock();
+  const rows = await selectLiveStates(ctx.pool, ids, ctx.clock());
   return rows.map((row) => ({
     applicationId: row.id,
     epoch: row.epoch,
     lastSequence: BigInt(row.last_sequence),
     socketKeyFingerprint: fingerprintOf(row.socket_key_hash),
-    previousSocketKey:
-      row.previous_hash && row.expires_at && row.expires_at > now
-        ? { fingerprint: fingerprintOf(row.previous_hash), expiresAt: row.expires_at }
-        : undefined,
+    ...(row.previous_hash && {
+      previousSocketKeyFingerprint: fingerprintOf(row.previous_hash),
+      previousSocketKeyExpiresAt: timestampFromDate(row.expires_at),
+    }),
   }));
 }

@@ -14,7 +14,6 @@ import {
 import { LRUCache } from 'lru-cache';
 import type { AppsContext } from '../context.ts';
 import { detachFile, getFeed, resolveDownload } from './feed.ts';
-import type { ReleaseRow } from './release.store.ts';
 import * as releases from './release.ts';
 import * as settings from './release-settings.ts';
 
@@ -66,7 +65,7 @@ function createFeedParser({ clock, downloadKey }: AppsContext) {
     const key = `${expiresAt.getTime()} ${json}`;
     let offered = parsed.get(key);
     if (!offered) {
-      const rows = JSON.parse(json) as ReleaseRow[];
+      const rows = JSON.parse(json) as releases.ReleaseRow[];
       offered = rows.map((row) => {
         const tokenOf = (fileId: string) => createIdToken(downloadKey, fileId, expiresAt, row.application_id);
         return create(ReleaseSchema, toMessage(row, tokenOf));
@@ -77,7 +76,7 @@ function createFeedParser({ clock, downloadKey }: AppsContext) {
   };
 }
 
-function toMessage(row: ReleaseRow, tokenOf: (fileId: string) => string = () => '') {
+function toMessage(row: releases.ReleaseRow, tokenOf: (fileId: string) => string = () => '') {
   const { id, version, channel, notes, rollout_percent: rolloutPercent } = row;
   return {
     ...{ id, version, channel, notes, rolloutPercent },
@@ -93,6 +92,6 @@ function toMessage(row: ReleaseRow, tokenOf: (fileId: string) => string = () => 
   };
 }
 
-const toRelease = (row: ReleaseRow) => ({ release: toMessage(row) });
+const toRelease = (row: releases.ReleaseRow) => ({ release: toMessage(row) });
 
 const toSettings = (row: object) => ({ settings: fromRow(ReleaseSettingsSchema, row) });

@@ -28,6 +28,8 @@ import { applySetting } from '../setting/setting.ts';
 import * as store from './release.store.ts';
 import { checkRelease, type ReleaseProperties, toStored } from './release-rules.ts';
 
+export type { ReleaseRow } from './release.store.ts';
+
 /** Names a release of an application of an account. */
 export type ReleaseRef = ApplicationRef & { readonly releaseId: string };
 

@@ -2,12 +2,17 @@ import type { Acting } from '@latchkey/audit/actor';
 import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/key-overlap';
 import { isMissingTable } from '@latchkey/kit/database/database';
 import { waitSeconds } from '@latchkey/kit/errors/errors';
-import type { RotateRuntimeKeyRequest } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import {
+  type EndKeyOverlapRequest,
+  RuntimeKeyType as KeyType,
+  type LookUpApplicationRequest,
+  type RotateRuntimeKeyRequest,
+} from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { type KeyHolderRow, selectFirstSealedKey } from '../application/application.store.ts';
-import type { ApplicationRef } from '../application/application-ref.ts';
 import { changeApplication } from '../application/change-application.ts';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../proto-errors.ts';
+import { toSettingsMessage } from '../setting/setting.ts';
 import { hasOverlap, markUsed, removePreviousKey, storePreviousKey } from './previous-key.store.ts';
 import { fingerprintOf, type RuntimeKeyType } from './vault.ts';
 
@@ -19,15 +24,19 @@ const USE_INTERVAL_MS = 60_000;
  * The application that a runtime key belongs to, or belonged to before a rotation whose overlap has
  * not ended. Throws `runtime_key_invalid`.
  */
-export async function lookUpApplication(
-  ctx: AppsContext,
-  type: RuntimeKeyType,
-  text: string,
-): Promise<{ row: KeyHolderRow; keyFingerprint: string }> {
-  const hash = ctx.vault.hash(type, text);
-  const row = hash && (await findKeyHolder(ctx, type, hash));
+export async function lookUpApplication(ctx: AppsContext, { key }: LookUpApplicationRequest) {
+  const hash = key.case && ctx.vault.hash(key.case, key.value);
+  const row = hash && (await findKeyHolder(ctx, key.case, hash));
   if (!row) throw errors.runtime_key_invalid();
-  return { row, keyFingerprint: fingerprintOf(hash) };
+  return {
+    applicationId: row.id,
+    accountId: row.account_id,
+    name: row.name,
+    settings: toSettingsMessage(row),
+    lastSequence: BigInt(row.last_sequence),
+    epoch: row.epoch,
+    keyFingerprint: fingerprintOf(hash),
+  };
 }
 
 /** The application of a key's hash, current or previous. A current key costs one statement. */
@@ -48,9 +57,10 @@ export async function findKeyHolder(ctx: AppsContext, type: RuntimeKeyType, hash
  *
  * @returns the limit after it; `resetSeconds` until the oldest rotation of the hour is an hour old
  * @throws `key_overlap_invalid`, `application_not_found`, `overlap_active`,
- *   `rotation_limit_reached`
+ *   `rotation_limit_reached`, `runtime_key_type_invalid`
  */
-export async function rotateRuntimeKey(ctx: Acting<AppsContext>, request: RotateRuntimeKeyRequest, type: RuntimeKeyType) {
+export async function rotateRuntimeKey(ctx: Acting<AppsContext>, request: RotateRuntimeKeyRequest) {
+  const type = toKeyType(request.type);
   const { overlapSeconds, endPrevious } = request;
   if (!(overlapSeconds >= 0 && overlapSeconds <= KEY_OVERLAP_SECONDS_MAX)) throw errors.key_overlap_invalid();
   return changeApplication(ctx, request, async ({ tx, row, update, record }) => {
@@ -87,10 +97,11 @@ export async function rotateRuntimeKey(ctx: Acting<AppsContext>, request: Rotate
  * Ends the overlap of a rotation: the old key is rejected from then on. Without one it changes
  * nothing.
  *
- * @throws `application_not_found`
+ * @throws `application_not_found`, `runtime_key_type_invalid`
  */
-export async function endKeyOverlap(ctx: Acting<AppsContext>, ref: ApplicationRef, type: RuntimeKeyType): Promise<void> {
-  await changeApplication(ctx, ref, async ({ tx, row, addEvent, record }) => {
+export async function endKeyOverlap(ctx: Acting<AppsContext>, request: EndKeyOverlapRequest): Promise<void> {
+  const type = toKeyType(request.type);
+  await changeApplication(ctx, request, async ({ tx, row, addEvent, record }) => {
     const now = ctx.clock();
     const isOverlapping = await hasOverlap(tx, row.id, type, now);
     if (!isOverlapping) return;
@@ -98,6 +109,12 @@ export async function endKeyOverlap(ctx: Acting<AppsContext>, ref: ApplicationRe
     await addEvent({ case: 'runtimeKeyRotated', value: { type } }, now);
     await record('application.key_overlap_ended', { type });
   });
+}
+
+function toKeyType(type: KeyType): RuntimeKeyType {
+  if (type === KeyType.SOCKET) return 'socketKey';
+  if (type === KeyType.HTTP) return 'httpKey';
+  throw errors.runtime_key_type_invalid();
 }
 
 const msUntilFree = (rotation: Date, now: Date) => rotation.getTime() + HOUR_MS - now.getTime();

@@ -61,18 +61,18 @@ const SETTINGS: Readonly<Record<keyof SettingsRow, Setting>> = {
 };
 
 /** The settings of an application of the account. Throws `application_not_found`. */
-export async function getSettings(ctx: AppsContext, ref: ApplicationRef): Promise<SettingsRow> {
+export async function getSettings(ctx: AppsContext, ref: ApplicationRef) {
   const { accountId, applicationId } = parseRef(ref);
   const row = await ctx.reads.selectSettings(applicationId, accountId);
   if (!row) throw errors.application_not_found();
-  return row;
+  return { settings: toSettingsMessage(row), etag: settingsEtag(row) };
 }
 
 /**
  * Entity tag of settings, with its quotes: their values in base64url, as a hash would make a
  * read dearer. No value contains NUL.
  */
-export function settingsEtag(row: SettingsRow): string {
+function settingsEtag(row: SettingsRow): string {
   const values = ApplicationSettingsSchema.fields.map(({ name }) => String(row[name as keyof SettingsRow]));
   return `"${Buffer.from(values.join('\0')).toString('base64url')}"`;
 }

@@ -1,9 +1,9 @@
 import { USAGE_DAYS_MAX } from '@latchkey/contract/limits';
 import { addDailyCounts, type DailyCounts, dayBefore, selectDailyCounts } from '@latchkey/kit/database/daily-counts';
 import { deleteExpired } from '@latchkey/kit/database/delete-expired';
+import { fromRow } from '@latchkey/kit/rpc/from-row';
 import type { Sweep } from '@latchkey/kit/sweeper/sweeper';
-import type { UsageCounts } from '@latchkey/proto/latchkey/apps/v1/application_pb';
-import type { ApplicationRef } from '../application/application-ref.ts';
+import { DailyUsageSchema, type ListDailyUsageRequest, type UsageCounts } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../proto-errors.ts';
 
@@ -34,20 +34,16 @@ export async function recordUsage({ db, clock }: UsageContext, given: readonly G
 }
 
 /**
- * The usage of an application, a row for each of the last days, oldest first.
+ * The usage of an application, a row for each of the last 1 to 90 days, oldest first.
  *
- * @param days 1 to 90
  * @throws `page_token_invalid`, `application_not_found`
  */
-export async function listDailyUsage(
-  { db, clock }: UsageContext,
-  { accountId, applicationId: id }: ApplicationRef,
-  days: number,
-) {
+export async function listDailyUsage({ db, clock }: UsageContext, request: ListDailyUsageRequest) {
+  const { accountId, applicationId: id, days } = request;
   if (days < 1 || days > USAGE_DAYS_MAX) throw errors.page_token_invalid();
   const rows = await selectDailyCounts(db, USAGE, { accountId, id }, clock(), days);
   if (rows.length === 0) throw errors.application_not_found();
-  return rows;
+  return { days: rows.map((row) => fromRow(DailyUsageSchema, row)) };
 }
 
 /** A sweep that deletes the usage of days that are not shown any more. */
