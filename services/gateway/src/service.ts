@@ -18,7 +18,7 @@ import type { FilesDataPath } from './files-data-path.ts';
 import { RateLimiter } from './rate-limit/rate-limiter.ts';
 import { createRateLimits } from './rate-limit/rate-limits.ts';
 import { createRoutes } from './routes/all-routes.ts';
-import { Gate, type GateOptions } from './routing/gate.ts';
+import { createGate, type GateOptions } from './routing/gate.ts';
 import type { RouteContext } from './routing/route.ts';
 import { createServer, type ServerOptions, stopMsMax } from './server.ts';
 
@@ -114,7 +114,7 @@ function compose(
     authenticator,
     countLiveClients: (applicationId) => readLiveClients(redis, applicationId),
   });
-  const gate = new Gate({ authenticator, limiter, limits, publicOrigin: new URL(publicUrl).origin, requests });
+  const gate = createGate({ authenticator, limiter, limits, publicOrigin: new URL(publicUrl).origin, requests });
   return { config, logger, gate, clients, routes, filesData, connectionsMax };
 }
 

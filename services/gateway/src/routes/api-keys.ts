@@ -23,7 +23,6 @@ import {
   overlapSeconds,
   pageNumber,
   timestamp,
-  toInt32,
 } from '../routing/schemas.ts';
 
 const URL = '/api/v1/panel/api-keys';
@@ -162,9 +161,9 @@ export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
       data: z.array(apiKey),
       extraFields: { totalPages: z.int().meta({ examples: [1] }) },
       message: 'Successfully fetched API keys.',
-      handle: async ({ principal, query: { page = 1n, search, sort } }) => {
+      handle: async ({ principal, query: { page = 1, search, sort } }) => {
         const order = ORDERS[sort.replace('-', '') as keyof typeof ORDERS];
-        const request = { accountId: principal.accountId, search, order, descending: sort.startsWith('-'), page: toInt32(page) };
+        const request = { accountId: principal.accountId, search, order, descending: sort.startsWith('-'), page };
         const { apiKeys: shown, total } = await apiKeys.listApiKeyPage(request);
         return { data: shown, extraFields: { totalPages: Math.ceil(total / API_KEYS_PAGE_SIZE) } };
       },

@@ -4,7 +4,7 @@ import { STATUSES } from '@latchkey/contract/setting-definitions';
 import { ApplicationStatus, SummaryOrder } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { z } from 'zod';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { idOf, nameSearch, pageNumber, timestamp, toInt32 } from '../routing/schemas.ts';
+import { idOf, nameSearch, pageNumber, timestamp } from '../routing/schemas.ts';
 
 const ORDERS = {
   name: SummaryOrder.NAME,
@@ -43,7 +43,7 @@ export const applicationListRoutes = ({ clients: { applications, files } }: Rout
     data: z.array(row),
     extraFields: { totalPages: z.int().meta({ examples: [1] }) },
     message: 'Successfully fetched applications',
-    handle: async ({ principal, query: { page = 1n, search, sort } }) => {
+    handle: async ({ principal, query: { page = 1, search, sort } }) => {
       const { accountId, allApplications, applicationIds } = principal;
       const name = sort.replace('-', '') as keyof typeof ORDERS;
       const order = ORDERS[name];
@@ -51,7 +51,7 @@ export const applicationListRoutes = ({ clients: { applications, files } }: Rout
       const rankOf = ({ fileCount, chargedMib }: { fileCount: bigint; chargedMib: bigint }) =>
         name === 'files' ? fileCount : chargedMib;
       const { summaries, total } = await applications.listApplicationSummaries({
-        ...{ accountId, search, order, page: toInt32(page), descending: sort.startsWith('-'), pageSize: APPLICATIONS_PAGE_SIZE },
+        ...{ accountId, search, order, page, descending: sort.startsWith('-'), pageSize: APPLICATIONS_PAGE_SIZE },
         ...(!allApplications && { filter: { applicationIds: [...applicationIds] } }),
         ranks: all?.map((usage) => ({ applicationId: usage.applicationId, rank: rankOf(usage) })) ?? [],
       });

@@ -130,12 +130,11 @@ describe('get-files-table', () => {
     }
   });
 
-  const HUGE = 2n ** 63n - 1n;
+  const LARGEST = 2n ** 31n - 1n;
   it.each([
     ['007', 7n],
-    ['9007199254740993', 9_007_199_254_740_993n],
-    [String(HUGE + 1n), HUGE],
-    ['9'.repeat(5_000), HUGE],
+    [String(LARGEST + 1n), LARGEST],
+    ['9'.repeat(5_000), LARGEST],
   ])('accepts a whole number as page: %#', async (currentPage, page) => {
     await table({ currentPage });
     expect(calls).toMatchObject([['listFiles', { page }]]);

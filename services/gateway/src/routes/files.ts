@@ -118,8 +118,13 @@ export function fileRoutes({ clients }: RouteContext) {
       failures: [FileService.method.listFiles],
       message: 'Successfully fetched table',
       handle: async ({ application, principal: { username }, query }) => {
-        const { currentPage: page = 1n, searchParams: nameContains = '' } = query;
-        const found = await files.listFiles({ ...application, pageSize: FILES_PAGE_SIZE.default, page, nameContains });
+        const { currentPage = 1, searchParams: nameContains = '' } = query;
+        const found = await files.listFiles({
+          ...application,
+          pageSize: FILES_PAGE_SIZE.default,
+          page: BigInt(currentPage),
+          nameContains,
+        });
         const totalPages = Math.ceil(Number(found.totalFiles) / FILES_PAGE_SIZE.default);
         // The account uploaded all its files.
         return { data: found.files.map((file) => ({ ...file, user: { username } })), extraFields: { totalPages } };

@@ -47,7 +47,7 @@ const artifact = {
   platform: label('`windows`, `darwin` or `linux` for the feeds, or any other.', 'windows'),
   arch: label('`x86_64` or `aarch64` (also `x64`, `arm64`) for the feeds, or any other.', 'x86_64'),
   kind: label('What it is. One artifact for each platform, arch and kind.', 'installer'),
-  signature: textUpTo(SIGNATURE_MAX).optional().meta({
+  signature: textUpTo(SIGNATURE_MAX).exactOptional().meta({
     description: 'A minisign signature, as text or in Base64 (Tauri), or an Ed25519 signature in Base64 (Sparkle).',
   }),
 };
@@ -125,7 +125,8 @@ export function releaseRoutes({ clients }: RouteContext) {
       data: z.array(release),
       failures: [method.listReleases],
       message: 'Successfully fetched releases.',
-      handle: async ({ application }) => (await releases.listReleases(application)).releases.map(toRecord),
+      handle: async ({ application }) =>
+        (await releases.listReleases(application)).releases.map((release) => toRecord({ release })),
     }),
     defineRoute(`POST ${URL}`, 'releases:write', {
       operationId: 'createRelease',
@@ -138,11 +139,10 @@ export function releaseRoutes({ clients }: RouteContext) {
       failures: [method.createRelease, FileService.method.inspectFile],
       message: 'Release created.',
       handle: async ({ application, body }) => {
-        const { version, channel = STABLE_CHANNEL, notes = '', rolloutPercent = 100 } = body;
-        const artifacts = toArtifacts(body.artifacts ?? []);
-        await inspectArtifacts(clients, application, artifacts, []);
+        const { version, channel = STABLE_CHANNEL, notes = '', rolloutPercent = 100, artifacts = [] } = body;
+        await inspectArtifacts(clients, application, artifacts);
         const given = { version, channel, notes, rolloutPercent, artifacts };
-        return toRecord((await releases.createRelease({ ...application, release: given })).release);
+        return toRecord(await releases.createRelease({ ...application, release: given }));
       },
     }),
     defineRoute(`GET ${URL}/:id`, 'files:read', {
@@ -151,7 +151,7 @@ export function releaseRoutes({ clients }: RouteContext) {
       summary: 'Get a release',
       failures: [method.getRelease, 'application_forbidden'],
       message: 'Successfully fetched release.',
-      handle: async (request) => toRecord((await findRelease(clients, request)).found.release),
+      handle: async (request) => toRecord(await findRelease(clients, request)),
     }),
     defineRoute(`PATCH ${URL}/:id`, 'releases:write', {
       ...one,
@@ -165,10 +165,8 @@ export function releaseRoutes({ clients }: RouteContext) {
       handle: async (request) => {
         const { ref } = await findRelease(clients, request);
         const { artifacts, ...rest } = request.body;
-        const given = artifacts && toArtifacts(artifacts);
-        if (given) await inspectArtifacts(clients, ref, given, []);
-        const updated = await releases.updateRelease({ ...ref, ...rest, ...(given && { artifacts: { artifacts: given } }) });
-        return toRecord(updated.release);
+        if (artifacts) await inspectArtifacts(clients, ref, artifacts);
+        return toRecord(await releases.updateRelease({ ...ref, ...rest, ...(artifacts && { artifacts: { artifacts } }) }));
       },
     }),
     defineRoute(`DELETE ${URL}/:id`, 'releases:write', {
@@ -206,12 +204,11 @@ export function releaseRoutes({ clients }: RouteContext) {
       failures: [method.publishRelease, FileService.method.inspectFile, 'application_forbidden'],
       message: 'Release published.',
       handle: async (request) => {
-        const { ref, found } = await findRelease(clients, request);
-        const { artifacts = [], status } = found.release ?? {};
+        const { ref, release, signingKeys } = await findRelease(clients, request);
         // The service rejects others, or replays a response.
-        const isDraft = status === ReleaseStatus.DRAFT;
-        const files = isDraft ? await inspectArtifacts(clients, ref, artifacts, found.signingKeys) : [];
-        return toRecord((await releases.publishRelease({ ...ref, ...request.body, files })).release);
+        const artifacts = release?.status === ReleaseStatus.DRAFT ? release.artifacts : [];
+        const files = await inspectArtifacts(clients, ref, artifacts, signingKeys);
+        return toRecord(await releases.publishRelease({ ...ref, ...request.body, files }));
       },
     }),
     defineRoute(`POST ${URL}/:id/yank`, 'releases:write', {
@@ -228,7 +225,7 @@ export function releaseRoutes({ clients }: RouteContext) {
       message: 'Release yanked.',
       handle: async (request) => {
         const { ref } = await findRelease(clients, request);
-        return toRecord((await releases.yankRelease({ ...ref, reason: request.body.reason ?? '' })).release);
+        return toRecord(await releases.yankRelease({ ...ref, reason: request.body.reason ?? '' }));
       },
     }),
     defineRoute(`POST ${URL}/:id/rollout`, 'releases:write', {
@@ -241,7 +238,7 @@ export function releaseRoutes({ clients }: RouteContext) {
       message: 'Roll-out changed.',
       handle: async (request) => {
         const { ref } = await findRelease(clients, request);
-        return toRecord((await releases.setRollout({ ...ref, ...request.body })).release);
+        return toRecord(await releases.setRollout({ ...ref, ...request.body }));
       },
     }),
   ];
@@ -253,41 +250,38 @@ async function findRelease(clients: Clients, { principal, params: { id: releaseI
   if (query.applicationId === '') throw errors.application_not_found();
   const found = await clients.releases.getRelease({ accountId, releaseId, applicationId: query.applicationId ?? '' });
   const ref = await resolveApplication(clients, principal, found.applicationId);
-  return { found, ref: { ...ref, releaseId } };
+  return { ...found, ref: { ...ref, releaseId } };
 }
 
-type Artifact = { readonly fileId: string; readonly signature: string; readonly revision?: string };
+type Artifact = { readonly fileId: string; readonly signature?: string; readonly revision?: string };
 
 /**
  * Reads the files of artifacts, and verifies their signatures if there are keys. One after the
  * other: an account's files are not read concurrently, and a waiting call takes a connection.
  */
-async function inspectArtifacts({ files }: Clients, ref: ApplicationRef, artifacts: readonly Artifact[], publicKeys: string[]) {
-  const { accountId, applicationId } = ref;
+async function inspectArtifacts(
+  { files }: Clients,
+  { accountId, applicationId }: ApplicationRef,
+  artifacts: readonly Artifact[],
+  publicKeys: string[] = [],
+) {
   const deadlineAt = performance.now() + DEADLINES_MS.gatewayInspection;
   const inspected = [];
-  for (const { fileId, signature, revision = '' } of artifacts) {
+  for (const { fileId, signature = '', revision = '' } of artifacts) {
     const asked = { accountId, applicationId, fileId, signature, publicKeys };
     const found = await files.inspectFile(asked, { timeoutMs: Math.max(1, deadlineAt - performance.now()) });
-    inspected.push({
-      fileId,
-      signature,
-      revision,
-      verifiedKey: found.verifiedKey,
-      byteSize: found.byteSize,
+    const { verifiedKey, byteSize } = found;
+    const digests = {
       checksum: Buffer.from(found.checksum).toString('hex'),
       sha512: Buffer.from(found.sha512).toString('base64'),
-    });
+    };
+    inspected.push({ fileId, signature, revision, verifiedKey, byteSize, ...digests });
   }
   return inspected;
 }
 
-function toArtifacts<A extends { readonly signature?: string | undefined }>(artifacts: readonly A[]) {
-  return artifacts.map((given) => ({ ...given, signature: given.signature ?? '' }));
-}
-
-function toRecord(message: Release | undefined) {
-  const { status, artifacts } = message as Release;
+function toRecord({ release }: { readonly release?: Release | undefined }) {
+  const { status, artifacts } = release as Release;
   const shown = artifacts.map((given) => ({ ...given, signature: given.signature || undefined }));
-  return { ...message, status: STATUS[status] ?? 'draft', artifacts: shown };
+  return { ...release, status: STATUS[status] ?? 'draft', artifacts: shown };
 }

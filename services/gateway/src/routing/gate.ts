@@ -3,11 +3,11 @@ import { networkOf } from '@latchkey/kit/http/client-ip';
 import { parseId } from '@latchkey/kit/validation/id';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Authenticator } from '../authentication/authenticator.ts';
-import { type GivenCredential, type Principal, readCredential, readUserAgent } from '../authentication/credential.ts';
+import { type Credential, type Principal, readCredential, readUserAgent } from '../authentication/credential.ts';
 import { checkCsrfToken, checkWebOrigin, isStateChanging } from '../authentication/csrf.ts';
 import { errors } from '../errors.ts';
 import type { Count, RateLimiter } from '../rate-limit/rate-limiter.ts';
-import { type LimitState, limitReached, type RateLimits, setLimitHeaders, tighter } from '../rate-limit/rate-limits.ts';
+import { limitReached, type RateLimits, setLimitHeaders, tighter } from '../rate-limit/rate-limits.ts';
 import { currentRequest, type RequestContext } from '../request-context.ts';
 import type { Route, RouteLimit } from './route.ts';
 
@@ -20,132 +20,87 @@ export interface GateOptions {
   readonly requests: BufferedCounts<'requests'>;
 }
 
-interface Identified {
-  readonly principal: Principal | undefined;
-  readonly limitState: LimitState;
-}
+export type Gate = ReturnType<typeof createGate>;
 
 /** Makes the checks 2 to 7 of `registerRoute`, before the body of a request is read. */
-export class Gate {
-  readonly #options: GateOptions;
+export function createGate({ authenticator, limiter, limits, publicOrigin, requests }: GateOptions) {
+  const ipCount = (clientIp: string): Count => ({ limit: limits.ip, subject: networkOf(clientIp) });
+  const principalCount = ({ credentialId }: Principal): Count => ({ limit: limits.principal, subject: credentialId });
 
-  constructor(options: GateOptions) {
-    this.#options = options;
-  }
-
-  /** Counts a request without a route. Throws `rate_limit_reached`. */
-  async count(reply: FastifyReply): Promise<void> {
-    const { clientIp } = currentRequest() as RequestContext;
-    const state = await this.#options.limiter.hit(this.#ipCount(clientIp));
-    setLimitHeaders(reply, state);
-    if (!state.allowed) throw limitReached(state);
-  }
-
-  /** Sets the principal and the limit of the current request. */
-  async admit(request: FastifyRequest, reply: FastifyReply, route: Route): Promise<void> {
-    const context = currentRequest() as RequestContext;
-    const { clientIp } = context;
-    if (isPublicRead(route)) {
-      context.limitState = await this.#countRead(request, reply, route.limit, clientIp);
-      return;
-    }
-    const { principal, limitState: global } = await this.#identify(request, route, clientIp);
-    if (!global.allowed) throw limitReached(global);
-    context.principal = principal;
-    if (principal?.kind === 'key') this.#options.requests.add(principal.credentialId, 'requests');
-    setLimitHeaders(reply, global);
-    route.checkHead?.(request.raw);
-    if (principal?.kind !== 'key' && isStateChanging(request.method))
-      checkWebOrigin(request.raw, this.#options.publicOrigin, request.protocol);
-    context.limitState = route.limit ? tighter(await this.#countRoute(request, route.limit, context), global) : global;
-    setLimitHeaders(reply, context.limitState);
-    if (principal) authorize(request, route, principal);
-  }
-
-  /**
-   * Takes a failed request out of a limit that counts successes alone, unless its window is over.
-   */
-  async refund(): Promise<void> {
-    const { refundable } = currentRequest() ?? {};
-    if (refundable && performance.now() < refundable.endsAt) await this.#options.limiter.refund(refundable.count);
-  }
-
-  async #identify(request: FastifyRequest, route: Route, clientIp: string): Promise<Identified> {
-    const { limiter, limits, authenticator } = this.#options;
-    const credential = route.access === 'public' ? undefined : readCredential(request.raw);
-    const given = credential && 'text' in credential ? credential : undefined;
-    const recalled = given && authenticator.recall(given, clientIp);
-    if (recalled) {
-      const { principal } = recalled;
-      const count = { limit: limits.principal, subject: principal.credentialId };
-      const [first, counted] = await limiter.hitBoth(this.#ipCount(clientIp), count, recalled);
-      if (!first.allowed) return { principal: undefined, limitState: first };
-      if (counted) return { principal, limitState: tighter(first, counted) };
-      return this.#authenticate(given, request, clientIp, first);
-    }
-    const limitState = await limiter.hit(this.#ipCount(clientIp));
-    if (!limitState.allowed || credential === undefined) return { principal: undefined, limitState };
-    if (given) return this.#authenticate(given, request, clientIp, limitState);
+  async function authenticate(credential: Credential, { raw }: FastifyRequest, { access }: Route, clientIp: string) {
     if (credential.kind === 'malformed_key') throw errors.api_key_malformed();
-    throw route.access === 'session' ? errors.session_missing() : errors.credential_missing();
+    if (!('text' in credential)) throw access === 'session' ? errors.session_missing() : errors.credential_missing();
+    const principal = await authenticator.authenticate(credential, clientIp, readUserAgent(raw));
+    return { principal, state: await limiter.hit(principalCount(principal)) };
   }
 
-  async #authenticate(given: GivenCredential, { raw }: FastifyRequest, clientIp: string, first: LimitState) {
-    const { limiter, limits, authenticator } = this.#options;
-    const principal = await authenticator.authenticate(given, clientIp, readUserAgent(raw));
-    const limitState = await limiter.hit({ limit: limits.principal, subject: principal.credentialId });
-    return { principal, limitState: tighter(first, limitState) };
-  }
+  return {
+    /** Counts a request without a route. Throws `rate_limit_reached`. */
+    async count(reply: FastifyReply): Promise<void> {
+      const { clientIp } = currentRequest() as RequestContext;
+      const state = await limiter.hit(ipCount(clientIp));
+      setLimitHeaders(reply, state);
+      if (!state.allowed) throw limitReached(state);
+    },
 
-  async #countRoute(
-    request: FastifyRequest,
-    { limit, per, successesOnly }: RouteLimit,
-    context: RequestContext,
-  ): Promise<LimitState> {
-    const count = { limit, subject: subjectOf(request, per, context.clientIp, context.principal) };
-    const state = await this.#options.limiter.hit(count);
-    if (successesOnly) context.refundable = { count, endsAt: performance.now() + state.resetMs };
-    if (!state.allowed) throw limitReached(state);
-    return state;
-  }
+    /** Sets the principal and the limit of the current request. */
+    async admit(request: FastifyRequest, reply: FastifyReply, route: Route): Promise<void> {
+      const context = currentRequest() as RequestContext;
+      const { clientIp } = context;
+      const { access, limit } = route;
+      const credential = access === 'public' ? undefined : readCredential(request.raw);
+      const recalled = credential && 'text' in credential ? authenticator.recall(credential, clientIp) : undefined;
+      // Nothing comes between the limits of a network and of a feed: they are counted together.
+      const feedCount =
+        limit?.per === 'application' ? { limit: limit.limit, subject: subjectOf(request, limit, context) } : undefined;
+      const other = recalled ? principalCount(recalled.principal) : feedCount;
+      const [network, counted] = other
+        ? await limiter.hitBoth(ipCount(clientIp), other, recalled)
+        : [await limiter.hit(ipCount(clientIp))];
+      if (!network.allowed) throw limitReached(network);
+      let global = network;
+      if (credential) {
+        const isKnown = recalled && counted;
+        const { principal, state } = isKnown
+          ? { principal: recalled.principal, state: counted }
+          : await authenticate(credential, request, route, clientIp);
+        global = tighter(network, state);
+        if (!global.allowed) throw limitReached(global);
+        context.principal = principal;
+        if (principal.kind === 'key') requests.add(principal.credentialId, 'requests');
+      }
+      setLimitHeaders(reply, global);
+      route.checkHead?.(request.raw);
+      if (context.principal?.kind !== 'key' && isStateChanging(request.method))
+        checkWebOrigin(request.raw, publicOrigin, request.protocol);
+      context.limitState = global;
+      if (limit) {
+        const count = feedCount ?? { limit: limit.limit, subject: subjectOf(request, limit, context) };
+        const state = (feedCount && counted) ?? (await limiter.hit(count));
+        if (limit.successesOnly) context.refundable = { count, endsAt: performance.now() + state.resetMs };
+        if (!state.allowed) throw limitReached(state);
+        context.limitState = tighter(state, global);
+        setLimitHeaders(reply, context.limitState);
+      }
+      if (context.principal) authorize(request, route, context.principal);
+    },
 
-  /** Counts a request for the limits of its network and its route. Throws `rate_limit_reached`. */
-  async #countRead(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    { limit, per }: RouteLimit,
-    clientIp: string,
-  ): Promise<LimitState> {
-    const count = { limit, subject: subjectOf(request, per, clientIp) };
-    const [global, counted] = await this.#options.limiter.hitBoth(this.#ipCount(clientIp), count);
-    if (!global.allowed || !counted) throw limitReached(global);
-    setLimitHeaders(reply, global);
-    if (!counted.allowed) throw limitReached(counted);
-    const state = tighter(counted, global);
-    setLimitHeaders(reply, state);
-    return state;
-  }
-
-  #ipCount(clientIp: string): Count {
-    return { limit: this.#options.limits.ip, subject: networkOf(clientIp) };
-  }
+    /**
+     * Takes a failed request out of a limit that counts successes alone, unless its window is over.
+     */
+    async refund(): Promise<void> {
+      const { refundable } = currentRequest() ?? {};
+      if (refundable && performance.now() < refundable.endsAt) await limiter.refund(refundable.count);
+    },
+  };
 }
 
-function subjectOf(request: FastifyRequest, per: RouteLimit['per'], clientIp: string, principal?: Principal): string {
+function subjectOf({ params }: FastifyRequest, { per }: RouteLimit, { clientIp, principal }: RequestContext): string {
   const network = networkOf(clientIp);
-  if (per === 'application') return `${applicationOf(request)} ${network}`;
-  return per === 'account' ? (principal?.accountId ?? network) : network;
-}
-
-/** True for a route whose two limits nothing comes between: they are counted together. */
-function isPublicRead(route: Route): route is Route & { readonly limit: RouteLimit } {
-  const { access, method, limit, checkHead } = route;
-  return access === 'public' && limit?.per === 'application' && !isStateChanging(method) && !checkHead;
-}
-
-/** The application in a path; one subject for all texts other than an id. */
-function applicationOf({ params }: FastifyRequest): string {
-  return parseId((params as { readonly applicationId?: string }).applicationId ?? '') ?? 'none';
+  if (per === 'account') return principal?.accountId ?? network;
+  if (per === 'ip') return network;
+  // One subject for all texts other than an id.
+  return `${parseId((params as { readonly applicationId: string }).applicationId) ?? 'none'} ${network}`;
 }
 
 function authorize({ method, raw }: FastifyRequest, { access }: Route, principal: Principal): void {

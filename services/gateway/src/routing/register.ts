@@ -22,7 +22,7 @@ declare module 'fastify' {
   }
 }
 
-/** The context of a request that {@link Gate} has admitted. Only public routes have no principal. */
+/** The context of a request that the gate has admitted. Only public routes have no principal. */
 type AdmittedContext = RequestContext & { readonly principal: Principal; readonly limitState: LimitState };
 
 export interface RouteChecks {
@@ -45,7 +45,7 @@ export interface RouteChecks {
  * 9. schema of path, body, query and headers (400)
  * 10. application: owned by the account (404), allowed for the key (403)
  *
- * {@link Gate} makes 2 to 7 before the body is read. Services check everything else.
+ * The gate makes 2 to 7 before the body is read. Services check everything else.
  */
 export function registerRoute(app: FastifyInstance, checks: RouteChecks, route: Route): void {
   const { bytesBody, isOAuth } = route;

@@ -59,7 +59,7 @@ type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE' | 'OPTIONS';
 /** A rate limit of a route besides the global ones. */
 export interface RouteLimit {
   readonly limit: Limit;
-  /** `application` counts each network for the application of the path. */
+  /** `application` counts each network for the application of the path, of public reads. */
   readonly per: 'ip' | 'account' | 'application';
   readonly successesOnly?: boolean;
 }

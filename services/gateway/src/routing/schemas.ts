@@ -145,14 +145,6 @@ export const issuerName = nonEmptyText(64).meta({
   examples: ['acme'],
 });
 
-/** Largest number that the protocol can carry; no table has that many pages. */
-const PAGE_MAX = 2n ** 63n - 1n;
-const INT32_MAX = 2 ** 31 - 1;
-
-/** A page for messages that have an `int32` of it. Beyond that every list has ended. */
-export const toInt32 = (page: bigint): number => Math.min(Number(page), INT32_MAX);
-const PAGE_RULE = 'must be a whole number from 1';
-
 /** Some of the properties of a resource, to change it. */
 export const changeOf = <F extends z.core.$ZodLooseShape>(fields: F) =>
   z
@@ -161,12 +153,14 @@ export const changeOf = <F extends z.core.$ZodLooseShape>(fields: F) =>
     .refine((body) => Object.keys(body).length > 0, 'must have at least one property')
     .meta({ minProperties: 1 });
 
+/** Largest page of the protocol. Every list has ended before. */
+const PAGE_MAX = 2 ** 31 - 1;
+const PAGE_RULE = 'must be a whole number from 1';
+
 export const pageNumber = z
   .string()
-  .regex(/^[0-9]+$/, PAGE_RULE)
-  .transform(BigInt)
-  .refine((page) => page >= 1n, PAGE_RULE)
-  .transform((page) => (page > PAGE_MAX ? PAGE_MAX : page))
+  .regex(/^0*[1-9][0-9]*$/, PAGE_RULE)
+  .transform((text) => Math.min(Number(text), PAGE_MAX))
   .meta({
     type: 'integer',
     minimum: 1,
