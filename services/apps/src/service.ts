@@ -54,14 +54,11 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
   const changes = createChangePublisher(events, logger, 'latchkey-apps-changes');
   publishChanges(db, changes.publish);
   const retentionSweep = createRetentionSweep(db, clock);
-  const usage = createBufferedCounts<'events'>({
+  const usage = createBufferedCounts<'applicationId', 'events'>({
     name: 'usage',
+    key: 'applicationId',
     logger,
-    deliver: (batch) =>
-      recordUsage(
-        { db, clock },
-        batch.map(([applicationId, counts]) => ({ applicationId, ...counts })),
-      ),
+    deliver: (counts) => recordUsage({ db, clock }, counts),
   });
   const ctx: AppsContext = {
     db,

@@ -48,13 +48,11 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
     await checkDependencies();
   };
   const clients = createClients(deps.identity, deps.apps, deps.files);
-  const requests = createBufferedCounts<'requests'>({
+  const requests = createBufferedCounts<'apiKeyId', 'requests'>({
     name: 'requests',
+    key: 'apiKeyId',
     logger,
-    deliver: (batch) =>
-      clients.apiKeys.recordApiKeyRequests({
-        counts: batch.map(([apiKeyId, counts]) => ({ apiKeyId, ...counts })),
-      }),
+    deliver: (counts) => clients.apiKeys.recordApiKeyRequests({ counts }),
   });
   const options = { ...compose(config, deps, { clients, redis, changes, requests, logger }), checkReady };
   let server: Awaited<ReturnType<typeof createServer>> | undefined;

@@ -8,16 +8,6 @@ interface Change {
   readonly applicationId?: string;
 }
 
-/** Reads that a change of an application makes old; so are those with its id in the key. */
-const OF_APPLICATIONS = ['applications', 'limits', 'audit-log'];
-
-/** Reads that other changes make old, by kind: the first parts of their keys. */
-const OF_KIND: Readonly<Record<string, readonly string[]>> = {
-  api_key: ['api-keys', 'limits', 'audit-log'],
-  trusted_issuer: ['trusted-issuers', 'api-keys', 'limits', 'audit-log'],
-  account: ['session', 'sessions', 'oidc-links', 'api-keys', 'audit-log'],
-};
-
 /** Pages read again once in this time at most, in milliseconds. */
 const INTERVAL_MS = 1_000;
 /** Time until another attempt after the stream was rejected, in milliseconds. */
@@ -85,12 +75,9 @@ export function followChanges(queryClient: QueryClient): () => void {
 /** True for the list that says which applications exist. */
 const isOfAll = ({ queryKey }: Query) => queryKey.length === 1 && queryKey[0] === 'applications';
 
+/** A change makes all but counts old. Of many applications at a time, no ids come. */
 function isOld(query: Query, { kind, applicationId }: Change): boolean {
   const [name, id] = query.queryKey;
-  if (kind === 'any') return true;
-  // Of many applications at a time, no ids come.
   if (kind === 'live_clients') return name === 'live-clients' && (applicationId ?? id) === id;
-  if (isCount(query)) return false;
-  if (applicationId === undefined) return (OF_KIND[kind] ?? OF_APPLICATIONS).includes(String(name));
-  return id === applicationId || OF_APPLICATIONS.includes(String(name));
+  return kind === 'any' || !isCount(query);
 }

@@ -1,5 +1,4 @@
 import type { ReactNode } from 'react';
-import { SelectField } from './form.tsx';
 import { Icon } from './icon.tsx';
 import styles from './table.module.css';
 
@@ -13,8 +12,6 @@ export interface Column<Item> {
   readonly isSecondary?: boolean;
   /** Value of the URL for the order by this column; with `-` before it, descending. */
   readonly sort?: string;
-  /** True if the first click sorts descending, such as for times. */
-  readonly descends?: boolean;
 }
 
 interface Sorting {
@@ -39,9 +36,9 @@ export function Table<Item extends { readonly id: string }>({ caption, columns, 
         <caption className="visually-hidden">{caption}</caption>
         <thead>
           <tr>
-            {columns.map(({ label, sort, descends }) =>
+            {columns.map(({ label, sort }) =>
               sort && sorting ? (
-                <SortHeading key={label} label={label} sort={sort} descends={descends} {...sorting} />
+                <SortHeading key={label} label={label} sort={sort} {...sorting} />
               ) : (
                 <th key={label} scope="col">
                   {label === '' ? <span className="visually-hidden">Actions</span> : label}
@@ -73,41 +70,17 @@ export function Table<Item extends { readonly id: string }>({ caption, columns, 
 interface SortHeadingProps extends Sorting {
   readonly label: string;
   readonly sort: string;
-  readonly descends: boolean | undefined;
 }
 
-function SortHeading({ label, sort, descends = false, value, onSort }: SortHeadingProps) {
+function SortHeading({ label, sort, value, onSort }: SortHeadingProps) {
   const isDescending = value === `-${sort}`;
   const isSorted = isDescending || value === sort;
-  const next = isSorted ? !isDescending : descends;
   return (
     <th scope="col" aria-sort={isSorted ? (isDescending ? 'descending' : 'ascending') : 'none'}>
-      <button type="button" className={`${styles.sort} plain`} onClick={() => onSort(next ? `-${sort}` : sort)}>
+      <button type="button" className={`${styles.sort} plain`} onClick={() => onSort(value === sort ? `-${sort}` : sort)}>
         {label} {isSorted && <Icon name={isDescending ? 'chevronDown' : 'chevronUp'} size={12} />}
       </button>
     </th>
-  );
-}
-
-interface SortFieldProps extends Sorting {
-  readonly columns: ReadonlyArray<Pick<Column<never>, 'label' | 'sort'>>;
-}
-
-/** The order of rows on narrow screens, which have no headings. */
-export function SortField({ columns, value, onSort }: SortFieldProps) {
-  return (
-    <div className={styles.sortField}>
-      <SelectField name="sort" label="Sort by" value={value} onChange={(event) => onSort(event.currentTarget.value)}>
-        {columns.flatMap(({ label, sort }) => [
-          <option key={sort} value={sort}>
-            {label}
-          </option>,
-          <option key={`-${sort}`} value={`-${sort}`}>
-            {label}, descending
-          </option>,
-        ])}
-      </SelectField>
-    </div>
   );
 }
 

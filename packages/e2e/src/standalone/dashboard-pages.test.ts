@@ -214,7 +214,9 @@ describe('further pages of the dashboard', IN_CHROMIUM, () => {
     await button(page, 'Clear finished').click();
 
     await page.route('**/upload-file?*', (route) => route.abort(), { times: 1 });
-    await page.getByLabel('Files to upload').setInputFiles([file('cut.bin', 3_000_000)]);
+    await page.getByLabel('Files to upload').setInputFiles([file('empty.txt', 0), file('cut.bin', 3_000_000)]);
+    await page.getByText('empty.txt is empty: files have at least 1 byte.').waitFor();
+    await button(page, 'Remove empty.txt from the list').click();
     await page.getByText('Latchkey is unreachable').waitFor();
     await button(page, 'Retry cut.bin').click();
     await page.getByText('1 uploaded').waitFor();

@@ -1,13 +1,19 @@
 import { eventually } from '@latchkey/testkit/eventually';
 import { expect, it, onTestFinished } from 'vitest';
 import { memoryLogger } from '../testing/memory-logger.ts';
-import { type CountedKey, createBufferedCounts } from './buffered-counts.ts';
+import { createBufferedCounts } from './buffered-counts.ts';
 
-type Batch = ReadonlyArray<CountedKey<'reads' | 'writes'>>;
+type Batch = ReadonlyArray<{ readonly id: string; readonly reads?: number; readonly writes?: number }>;
 
 function open(deliver: (batch: Batch) => Promise<unknown>, keysMax?: number) {
   const { logger, lines } = memoryLogger();
-  const counts = createBufferedCounts<'reads' | 'writes'>({ name: 'test', logger, deliver, ...(keysMax && { keysMax }) });
+  const counts = createBufferedCounts<'id', 'reads' | 'writes'>({
+    name: 'test',
+    key: 'id',
+    logger,
+    deliver,
+    ...(keysMax && { keysMax }),
+  });
   onTestFinished(counts.stop);
   return { ...counts, lines };
 }
@@ -23,10 +29,10 @@ it('delivers the sums of each key once, the rest at the stop', async () => {
   await counts.stop();
   expect(batches).toEqual([
     [
-      ['a', { reads: 2, writes: 3 }],
-      ['b', { reads: 1 }],
+      { id: 'a', reads: 2, writes: 3 },
+      { id: 'b', reads: 1 },
     ],
-    [['b', { reads: 1 }]],
+    [{ id: 'b', reads: 1 }],
   ]);
 });
 
@@ -41,7 +47,7 @@ it('delivers again what failed, with what was counted meanwhile, and logs what i
   counts.start();
   await eventually(() => batches.length === 1);
   await counts.stop();
-  expect(batches).toEqual([[['a', { writes: 1 }]], [['a', { reads: 1, writes: 1 }]]]);
+  expect(batches).toEqual([[{ id: 'a', writes: 1 }], [{ id: 'a', reads: 1, writes: 1 }]]);
   expect(counts.lines.map(({ msg }) => msg)).toContain('counts since the last delivery are lost');
 });
 

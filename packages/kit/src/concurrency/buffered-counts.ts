@@ -7,34 +7,30 @@ const KEYS_MAX = 50_000;
 const BATCH_MAX = 500;
 const INTERVAL_MS = 10_000;
 
-/** A key, and its counts by name since the last delivery. */
-export type CountedKey<N extends string> = readonly [key: string, counts: Readonly<Partial<Record<N, number>>>];
+type Counts<N extends string> = Partial<Record<N, number>>;
 
-export type BufferedCounts<N extends string> = Pick<ReturnType<typeof createBufferedCounts<N>>, 'add'>;
+export type BufferedCounts<N extends string> = Pick<ReturnType<typeof createBufferedCounts<string, N>>, 'add'>;
 
 /**
  * Counts in memory that are delivered in batches every 10 s and at the stop, so that counting a
  * request costs no write. A killed process loses those since its last delivery. A failed batch is
  * delivered again, which counts twice where only the response was lost.
  *
- * @param options `name` of the sweep in metrics
+ * @param options `name` of the sweep in metrics; `key` is the property that names what is counted
  */
-export function createBufferedCounts<N extends string>(options: {
+export function createBufferedCounts<K extends string, N extends string>(options: {
   readonly name: string;
+  readonly key: K;
   readonly logger: Logger;
-  readonly deliver: (batch: ReadonlyArray<CountedKey<N>>) => Promise<unknown>;
+  readonly deliver: (batch: Array<Record<K, string> & Counts<N>>) => Promise<unknown>;
   readonly keysMax?: number;
 }) {
-  const { name, logger, deliver, keysMax = KEYS_MAX } = options;
-  const keys = new Map<string, Partial<Record<N, number>>>();
+  const { name, key: keyName, logger, deliver, keysMax = KEYS_MAX } = options;
+  const keys = new Map<string, Counts<N>>();
   const add = (key: string, count: N, by = 1): void => {
     const counts = keys.get(key);
     if (counts) counts[count] = (counts[count] ?? 0) + by;
-    else if (keys.size < keysMax) keys.set(key, { [count]: by } as Partial<Record<N, number>>);
-  };
-  const restore = (batch: ReadonlyArray<CountedKey<N>>) => {
-    for (const [key, counts] of batch)
-      for (const [count, by] of Object.entries(counts) as Array<[N, number]>) add(key, count, by);
+    else if (keys.size < keysMax) keys.set(key, { [count]: by } as Counts<N>);
   };
   const deliverAll = async () => {
     // Keys that are counted meanwhile belong to the next delivery.
@@ -42,9 +38,10 @@ export function createBufferedCounts<N extends string>(options: {
       const batch = [...keys].slice(0, BATCH_MAX);
       for (const [key] of batch) keys.delete(key);
       try {
-        await deliver(batch);
+        await deliver(batch.map(([key, counts]) => ({ [keyName]: key, ...counts }) as Record<K, string> & Counts<N>));
       } catch (err) {
-        restore(batch);
+        for (const [key, counts] of batch)
+          for (const [count, by] of Object.entries(counts) as Array<[N, number]>) add(key, count, by);
         throw err;
       }
     }

@@ -14,9 +14,7 @@ type GivenCounts = Partial<Omit<UsageCounts, '$typeName'>> & { readonly events?:
 const USAGE: DailyCounts<'events' | 'downloads' | 'uploads' | 'clients_max'> = {
   table: 'daily_usage',
   owner: 'application',
-  key: 'application_id',
-  sums: ['events', 'downloads', 'uploads'],
-  peaks: ['clients_max'],
+  columns: { events: 'sum', downloads: 'sum', uploads: 'sum', clients_max: 'max' },
 };
 const COUNTS_MAX = 1_000;
 

@@ -1,7 +1,6 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { describeLength, KEY_NAME } from '@latchkey/contract/lengths';
 import { INACTIVE_API_KEYS_MAX, KEY_APPLICATIONS_MAX } from '@latchkey/contract/limits';
-import { withDescending } from '@latchkey/contract/list-order';
 import { API_KEYS_PAGE_SIZE } from '@latchkey/contract/page-size';
 import { SCOPES } from '@latchkey/contract/scopes';
 import { type ApiKey, ApiKeyOrder, ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
@@ -18,10 +17,9 @@ import {
   EXAMPLE_IDS,
   idOf,
   ifMatchHeaders,
-  nameSearch,
   nameText,
   overlapSeconds,
-  pageNumber,
+  pageQuery,
   timestamp,
 } from '../routing/schemas.ts';
 
@@ -119,7 +117,6 @@ const ORDERS = {
   createdAt: ApiKeyOrder.CREATED_AT,
   lastUsedAt: ApiKeyOrder.LAST_USED_AT,
 } as const;
-const NAMES = Object.keys(ORDERS) as Array<keyof typeof ORDERS>;
 
 const dailyRequests = z.object({ date, requests: z.int().meta({ examples: [128] }) }).meta({ id: 'DailyRequests' });
 
@@ -149,22 +146,13 @@ export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
       operationId: 'listApiKeysPage',
       summary: 'List management API keys for people',
       description: `A page of ${API_KEYS_PAGE_SIZE} keys. A page past the end is empty.`,
-      query: z.object({
-        page: pageNumber.optional(),
-        search: nameSearch('build'),
-        sort: z
-          .enum(withDescending(NAMES))
-          .default('name')
-          .meta({ description: '`-` for descending. Keys that are equal follow by creation.', examples: ['-lastUsedAt'] }),
-      }),
+      query: pageQuery(ORDERS, 'Keys', 'build', '-lastUsedAt'),
       isLarge: true,
       data: z.array(apiKey),
       extraFields: { totalPages: z.int().meta({ examples: [1] }) },
       message: 'Successfully fetched API keys.',
-      handle: async ({ principal, query: { page = 1, search, sort } }) => {
-        const order = ORDERS[sort.replace('-', '') as keyof typeof ORDERS];
-        const request = { accountId: principal.accountId, search, order, descending: sort.startsWith('-'), page };
-        const { apiKeys: shown, total } = await apiKeys.listApiKeyPage(request);
+      handle: async ({ principal: { accountId }, query }) => {
+        const { apiKeys: shown, total } = await apiKeys.listApiKeyPage({ accountId, ...query });
         return { data: shown, extraFields: { totalPages: Math.ceil(total / API_KEYS_PAGE_SIZE) } };
       },
     }),

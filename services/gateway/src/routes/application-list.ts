@@ -1,19 +1,25 @@
-import { APPLICATION_SORTS, withDescending } from '@latchkey/contract/list-order';
+import type { APPLICATION_SORTS } from '@latchkey/contract/list-order';
 import { APPLICATIONS_PAGE_SIZE } from '@latchkey/contract/page-size';
 import { STATUSES } from '@latchkey/contract/setting-definitions';
 import { ApplicationStatus, SummaryOrder } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { z } from 'zod';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { idOf, nameSearch, pageNumber, timestamp } from '../routing/schemas.ts';
+import { idOf, pageQuery, timestamp } from '../routing/schemas.ts';
 
-const ORDERS = {
-  name: SummaryOrder.NAME,
-  status: SummaryOrder.STATUS,
-  version: SummaryOrder.VERSION,
-  files: SummaryOrder.RANK,
-  storage: SummaryOrder.RANK,
-  updatedAt: SummaryOrder.UPDATED_AT,
-} as const satisfies Record<(typeof APPLICATION_SORTS)[number], SummaryOrder>;
+interface Order {
+  readonly order: SummaryOrder;
+  readonly rank?: 'fileCount' | 'chargedMib';
+}
+
+/** Orders of the protocol. `rank` is a property of usages, which the files service has. */
+const ORDERS: Readonly<Record<(typeof APPLICATION_SORTS)[number], Order>> = {
+  name: { order: SummaryOrder.NAME },
+  status: { order: SummaryOrder.STATUS },
+  version: { order: SummaryOrder.VERSION },
+  files: { order: SummaryOrder.RANK, rank: 'fileCount' },
+  storage: { order: SummaryOrder.RANK, rank: 'chargedMib' },
+  updatedAt: { order: SummaryOrder.UPDATED_AT },
+};
 
 const row = z
   .object({
@@ -32,31 +38,22 @@ export const applicationListRoutes = ({ clients: { applications, files } }: Rout
     operationId: 'listApplicationsPage',
     summary: 'List applications for people',
     description: `A page of ${APPLICATIONS_PAGE_SIZE} applications with status, version, files and storage, without keys; for a restricted key, only those it may use. A page past the end is empty.`,
-    query: z.object({
-      page: pageNumber.optional(),
-      search: nameSearch('photo'),
-      sort: z
-        .enum(withDescending(APPLICATION_SORTS))
-        .default('name')
-        .meta({ description: '`-` for descending. Applications that are equal follow by creation.', examples: ['name'] }),
-    }),
+    query: pageQuery(ORDERS, 'Applications', 'photo', 'name'),
     data: z.array(row),
     extraFields: { totalPages: z.int().meta({ examples: [1] }) },
     message: 'Successfully fetched applications',
-    handle: async ({ principal, query: { page = 1, search, sort } }) => {
+    handle: async ({ principal, query }) => {
       const { accountId, allApplications, applicationIds } = principal;
-      const name = sort.replace('-', '') as keyof typeof ORDERS;
-      const order = ORDERS[name];
-      const all = order === SummaryOrder.RANK ? (await files.listApplicationUsages({ accountId })).usages : undefined;
-      const rankOf = ({ fileCount, chargedMib }: { fileCount: bigint; chargedMib: bigint }) =>
-        name === 'files' ? fileCount : chargedMib;
+      const { rank, order } = query.order;
+      const ranked = rank && (await files.listApplicationUsages({ accountId })).usages;
       const { summaries, total } = await applications.listApplicationSummaries({
-        ...{ accountId, search, order, page, descending: sort.startsWith('-'), pageSize: APPLICATIONS_PAGE_SIZE },
+        ...{ ...query, accountId, order, pageSize: APPLICATIONS_PAGE_SIZE },
         ...(!allApplications && { filter: { applicationIds: [...applicationIds] } }),
-        ranks: all?.map((usage) => ({ applicationId: usage.applicationId, rank: rankOf(usage) })) ?? [],
+        ...(ranked && { ranks: ranked.map((usage) => ({ applicationId: usage.applicationId, rank: usage[rank] })) }),
       });
       const ids = summaries.map(({ id }) => id);
-      const shown = all ?? (ids.length > 0 ? (await files.listApplicationUsages({ accountId, applicationIds: ids })).usages : []);
+      const shown =
+        ranked ?? (ids.length > 0 ? (await files.listApplicationUsages({ accountId, applicationIds: ids })).usages : []);
       const usages = new Map(shown.map((usage) => [usage.applicationId, usage]));
       const data = summaries.map((summary) => ({
         ...summary,

@@ -1,13 +1,13 @@
 import { eventually } from '@latchkey/testkit/eventually';
 import { expect, it, onTestFinished } from 'vitest';
-import { ChangeStream } from './changes.ts';
+import { createChangeStream } from './changes.ts';
 
 it('sends the live clients of ten applications at a time, and those of more without an id, beside other changes', async () => {
-  const stream = new ChangeStream(60_000, async () => undefined);
+  const { stream, receive } = createChangeStream(60_000, async () => undefined);
   onTestFinished(() => void stream.destroy());
   const ids = Array.from({ length: 200 }, (_, i) => String(i));
-  for (const applicationId of ids) stream.receive({ kind: 'live_clients', applicationId });
-  stream.receive({ kind: 'file', applicationId: '0' });
+  for (const applicationId of ids) receive({ kind: 'live_clients', applicationId });
+  receive({ kind: 'file', applicationId: '0' });
   let text = '';
   stream.on('data', (chunk) => {
     text += chunk;

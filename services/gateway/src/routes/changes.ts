@@ -1,5 +1,5 @@
-import { Readable } from 'node:stream';
-import { ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
+import { PassThrough } from 'node:stream';
+import { acquireAll, ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
 import { type AccountChange, ANY_CHANGE, LIVE_CLIENTS } from '@latchkey/kit/redis/account-changes';
 import { type GivenCredential, readCredential, readUserAgent } from '../authentication/credential.ts';
 import { concurrencyReached, type Limit } from '../rate-limit/rate-limits.ts';
@@ -15,19 +15,14 @@ const COLLECTED_MAX = 100;
 const LIVE_CLIENTS_MAX = 10;
 /** Below the time after which a silent connection is closed. */
 const HEARTBEAT_MS = 15_000;
-/** Text that may wait for a client to read it. */
-const WAITING_BYTES_MAX = 64 * 1024;
+/** Text that may wait for a client to read it, twice: on both sides of the stream. */
+const WAITING_BYTES_MAX = 32 * 1024;
 /** The client reconnects then, which also verifies the session. */
 const STREAM_MS_MAX = 3_600_000;
 
 export function changeRoutes({ changes, authenticator }: RouteContext) {
   const perSession = new ConcurrencyLimit(PER_SESSION.max);
   const perAccount = new ConcurrencyLimit(PER_ACCOUNT.max);
-  const acquire = (limit: Limit, counts: ConcurrencyLimit, key: string) => {
-    const release = counts.acquire(key);
-    if (release) return release;
-    throw concurrencyReached(limit);
-  };
   return [
     defineRoute('GET /api/v1/auth/changes', 'session', {
       operationId: 'streamChanges',
@@ -44,83 +39,61 @@ export function changeRoutes({ changes, authenticator }: RouteContext) {
         reply.type('text/event-stream; charset=utf-8');
         // Nothing would read the stream.
         if (raw.method === 'HEAD') return reply.send();
-        const releaseSession = acquire(PER_SESSION, perSession, credentialId);
-        try {
-          const releaseAccount = acquire(PER_ACCOUNT, perAccount, accountId);
-          const credential = readCredential(raw) as GivenCredential;
-          const authenticate = () => authenticator.authenticate(credential, clientIp, readUserAgent(raw));
-          const stream = new ChangeStream(Math.min(STREAM_MS_MAX, expiresAtMs - Date.now()), authenticate);
-          stream.once('close', releaseAccount).once('close', releaseSession);
-          // Also where the client leaves before anything is sent.
-          reply.raw.once('close', () => stream.destroy());
-          const end = await changes.listen(accountId, (change) => stream.receive(change));
-          if (stream.closed) end();
-          else stream.once('close', end);
-          // Another gateway may have ended the session before the subscription.
-          await stream.verify();
-          return reply.send(stream);
-        } catch (err) {
-          releaseSession();
-          throw err;
-        }
+        const release = acquireAll(
+          [perSession, credentialId, () => concurrencyReached(PER_SESSION)],
+          [perAccount, accountId, () => concurrencyReached(PER_ACCOUNT)],
+        );
+        const credential = readCredential(raw) as GivenCredential;
+        const authenticate = () => authenticator.authenticate(credential, clientIp, readUserAgent(raw));
+        const { stream, receive, verify } = createChangeStream(Math.min(STREAM_MS_MAX, expiresAtMs - Date.now()), authenticate);
+        stream.once('close', release);
+        // Also where the client leaves before anything is sent.
+        reply.raw.once('close', () => stream.destroy());
+        const end = await changes.listen(accountId, receive);
+        if (stream.closed) end();
+        else stream.once('close', end);
+        // Another gateway may have ended the session before the subscription.
+        await verify();
+        return reply.send(stream);
       },
     }),
   ];
 }
 
-/** Server-sent events of the changes of an account. */
-export class ChangeStream extends Readable {
-  readonly #authenticate: () => Promise<unknown>;
-  readonly #collected = new Map<string, AccountChange>();
-  readonly #timers: NodeJS.Timeout[];
-  #isEnded = false;
-  #flushing: NodeJS.Timeout | undefined;
-
-  /** @param authenticate rejects once the session has ended */
-  constructor(lifetimeMs: number, authenticate: () => Promise<unknown>) {
-    super({ read: () => undefined });
-    this.#authenticate = authenticate;
-    this.#timers = [setInterval(() => this.#write(':\n\n'), HEARTBEAT_MS), setTimeout(() => this.#end(), lifetimeMs)];
-    this.once('close', () => {
-      for (const timer of [...this.#timers, this.#flushing]) clearTimeout(timer);
-    });
-    this.#write('retry: 1000\n\n');
-  }
-
-  /** Sends a change with those of the next moment. Ends the stream where no more come. */
-  receive(change: AccountChange | undefined): void {
-    if (!change) {
-      this.#end();
-      return;
-    }
-    const [max, others] = change.kind === LIVE_CLIENTS ? [LIVE_CLIENTS_MAX, { kind: LIVE_CLIENTS }] : [COLLECTED_MAX, ANY_CHANGE];
-    const collected = this.#collected.size < max ? change : others;
-    this.#collected.set(`${collected.kind} ${collected.applicationId}`, collected);
-    this.#flushing ??= setTimeout(() => void this.#flush(), COLLECT_MS);
-  }
-
+/**
+ * Server-sent events of the changes of an account.
+ *
+ * @param authenticate rejects once the session has ended
+ */
+export function createChangeStream(lifetimeMs: number, authenticate: () => Promise<unknown>) {
+  const stream = new PassThrough({ highWaterMark: WAITING_BYTES_MAX });
+  const collected = new Map<string, AccountChange>();
+  const write = (text: string) => {
+    if (stream.writable && !stream.write(text)) stream.destroy();
+  };
   /** Ends the stream if its session has ended, or that cannot be known. */
-  async verify(): Promise<void> {
-    await this.#authenticate().catch(() => this.#end());
-  }
-
-  async #flush(): Promise<void> {
-    const changes = [...this.#collected.values()];
-    this.#collected.clear();
-    this.#flushing = undefined;
+  const verify = () => authenticate().catch(() => void stream.end());
+  const flush = async () => {
+    const changes = [...collected.values()];
+    collected.clear();
     // The end of a session is a change of the account.
-    if (changes.some(({ kind }) => kind === 'account' || kind === 'any')) await this.verify();
-    this.#write(changes.map((change) => `data: ${JSON.stringify(change)}\n\n`).join(''));
-  }
-
-  #write(text: string): void {
-    if (this.destroyed || this.#isEnded) return;
-    if (this.readableLength > WAITING_BYTES_MAX) this.destroy();
-    else this.push(text);
-  }
-
-  #end(): void {
-    this.#isEnded = true;
-    this.push(null);
-  }
+    if (changes.some(({ kind }) => kind === 'account' || kind === 'any')) await verify();
+    write(changes.map((change) => `data: ${JSON.stringify(change)}\n\n`).join(''));
+  };
+  const timers = [setInterval(write, HEARTBEAT_MS, ':\n\n'), setTimeout(() => stream.end(), lifetimeMs)];
+  stream.once('close', () => timers.forEach(clearTimeout));
+  write('retry: 1000\n\n');
+  return {
+    stream,
+    verify,
+    /** Sends a change with those of the next moment. Ends the stream where no more come. */
+    receive(change: AccountChange | undefined): void {
+      if (!change) return void stream.end();
+      const [max, others] =
+        change.kind === LIVE_CLIENTS ? [LIVE_CLIENTS_MAX, { kind: LIVE_CLIENTS }] : [COLLECTED_MAX, ANY_CHANGE];
+      const { kind, applicationId } = collected.size < max ? change : others;
+      if (collected.size === 0) setTimeout(flush, COLLECT_MS);
+      collected.set(`${kind} ${applicationId}`, { kind, applicationId });
+    },
+  };
 }

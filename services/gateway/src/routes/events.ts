@@ -16,9 +16,8 @@ import { errors } from '../errors.ts';
 import { concurrencyReached, type Limit } from '../rate-limit/rate-limits.ts';
 import { resolveApplication } from '../routing/resolve-application.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
-import { applicationId, EXAMPLE_IDS, timestamp } from '../routing/schemas.ts';
+import { applicationId, EXAMPLE_IDS, queryNumber, timestamp } from '../routing/schemas.ts';
 
-const WAIT_RULE = `must be a whole number from 0 to ${EVENT_WAIT_SECONDS_MAX}`;
 const WAITING: Limit = { name: 'waiting-event-requests', max: 16, windowMs: 1_000 };
 
 const POSITION = /^([\x21-\x39\x3b-\x7e]{1,64}):(0|[1-9][0-9]{0,14})$/;
@@ -61,18 +60,7 @@ export function eventRoutes({ clients, changes, authenticator }: RouteContext) {
             description: '`next` of the response before. Without it, the events begin with the oldest.',
             examples: ['b1946ac92492d234:7'],
           }),
-        waitSeconds: z
-          .string()
-          .regex(/^(1?\d|2[0-5])$/, WAIT_RULE)
-          .transform(Number)
-          .default(0)
-          .meta({
-            type: 'integer',
-            minimum: 0,
-            maximum: EVENT_WAIT_SECONDS_MAX,
-            description: 'Longest wait for an event.',
-            examples: [20],
-          }),
+        waitSeconds: queryNumber({ min: 0, max: EVENT_WAIT_SECONDS_MAX }, 0, 'Longest wait for an event.', 20),
       }),
       data: z.object({
         events: z.array(event),

@@ -3,6 +3,7 @@ import { withoutInvisible } from '@latchkey/contract/invisible';
 import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/key-overlap';
 import { describeLength, EMAIL_LENGTH_MAX, type Length, PASSWORD, SEARCH_PARAMS_LENGTH_MAX } from '@latchkey/contract/lengths';
 import { USAGE_DAYS_MAX } from '@latchkey/contract/limits';
+import { withDescending } from '@latchkey/contract/list-order';
 import { formatCount, hasLength, isStorable } from '@latchkey/kit/validation/text';
 import { z } from 'zod';
 
@@ -168,22 +169,41 @@ export const pageNumber = z
     examples: [1],
   });
 
-const DAYS_RULE = `must be a whole number from 1 to ${USAGE_DAYS_MAX}`;
+/**
+ * Query of a numbered page of things, which names search and order.
+ *
+ * @param orders the value of `order` for each name to sort by
+ */
+export function pageQuery<O>(orders: Readonly<Record<string, O>>, things: string, search: string, sort: string) {
+  const sorts = z.enum(withDescending(Object.keys(orders))).default('name');
+  const description = `\`-\` for descending. ${things} that are equal follow by creation.`;
+  return z
+    .object({ page: pageNumber.optional(), search: nameSearch(search), sort: sorts.meta({ description, examples: [sort] }) })
+    .transform(({ page = 1, search, sort }) => {
+      const order = orders[sort.replace('-', '')] as O;
+      return { search, order, descending: sort.startsWith('-'), page };
+    });
+}
+
+/** An integer of a query, of up to three digits without leading zeros. */
+export function queryNumber(
+  { min, max }: Parameters<typeof wholeNumber>[0],
+  fallback: number,
+  description: string,
+  example: number,
+) {
+  const rule = `must be a whole number from ${min} to ${max}`;
+  return z
+    .string()
+    .regex(/^(0|[1-9]\d{0,2})$/, rule)
+    .transform(Number)
+    .refine((number) => number >= min && number <= max, rule)
+    .default(fallback)
+    .meta({ type: 'integer', minimum: min, maximum: max, description, examples: [example] });
+}
 
 /** Days up to the current one (UTC). */
-export const dayCount = z
-  .string()
-  .regex(/^[1-9]\d?$/, DAYS_RULE)
-  .transform(Number)
-  .refine((days) => days <= USAGE_DAYS_MAX, DAYS_RULE)
-  .default(USAGE_DAYS_MAX)
-  .meta({
-    type: 'integer',
-    minimum: 1,
-    maximum: USAGE_DAYS_MAX,
-    description: 'Days to show, up to today (UTC).',
-    examples: [30],
-  });
+export const dayCount = queryNumber({ min: 1, max: USAGE_DAYS_MAX }, USAGE_DAYS_MAX, 'Days to show, up to today (UTC).', 30);
 
 export const date = z.iso.date().meta({ description: 'Day (UTC).', examples: ['2026-05-12'] });
 

@@ -10,9 +10,7 @@ type CountContext = Pick<IdentityContext, 'db' | 'clock'>;
 const REQUESTS: DailyCounts<'requests'> = {
   table: 'daily_requests',
   owner: 'api_key',
-  key: 'api_key_id',
-  sums: ['requests'],
-  peaks: [],
+  columns: { requests: 'sum' },
 };
 const COUNTS_MAX = 1_000;
 

@@ -8,10 +8,8 @@ import { HUBS_PER_CALL, inBatches } from '../hub/reconciler.ts';
 /** Interval at which a changed number of clients is noticed, in milliseconds. */
 export const COUNTING_INTERVAL_MS = 500;
 
-type Counts = ReadonlyArray<readonly [applicationId: string, clients: number]>;
-
-/** The clients of this node at a moment, by application. */
-type Snapshot = ReadonlyMap<string, { readonly accountId: string; readonly clients: number }>;
+/** Clients of this node, or the differences between two times, by hub. */
+type Counts = ReadonlyMap<Hub, number>;
 
 /**
  * Returns a sweep that counts the live clients of each sample, and corrects the sample when clients
@@ -22,7 +20,10 @@ export function createClientCount(options: {
   readonly hubs: { all(): Iterable<Hub> };
   readonly apps: Pick<AppsClient, 'recordClients'>;
   /** Adds to the sample of all nodes; returns the sums. */
-  readonly add: (sample: number, counts: Counts) => Promise<readonly number[]>;
+  readonly add: (
+    sample: number,
+    counts: ReadonlyArray<readonly [applicationId: string, clients: number]>,
+  ) => Promise<readonly number[]>;
   readonly announce: (accountId: string, change: AccountChange) => void;
   readonly logger: Logger;
   readonly clock?: () => Date;
@@ -30,62 +31,53 @@ export function createClientCount(options: {
   const { hubs, apps, add, announce, logger, clock = () => new Date() } = options;
   const reported = new WeakMap<Hub, { readonly day: string; readonly clients: number }>();
   /** Clients of this node that the open samples have. */
-  let last: Snapshot = new Map();
+  let last: Counts = new Map();
   let lastSamples: readonly number[] = [];
 
   /** Returns the sums of all nodes for what differs, or those of this node. */
-  const count = async (sample: number, now: Snapshot): Promise<Map<string, number>> => {
-    const sums = new Map<string, number>();
-    const differences = findDifferences(lastSamples.includes(sample) ? last : new Map(), now);
-    for (const batch of inBatches(differences, HUBS_PER_CALL)) {
-      const added = await add(sample, batch).catch((err: unknown) => {
+  const addTo = async (sample: number, differences: Counts): Promise<Counts> => {
+    const sums = new Map<Hub, number>();
+    for (const batch of inBatches([...differences], HUBS_PER_CALL)) {
+      const counts = batch.map(([hub, clients]) => [hub.applicationId, clients] as const);
+      const added = await add(sample, counts).catch((err: unknown) => {
         logger.debug({ err }, 'live clients not counted with those of other nodes');
-        return batch.map(([applicationId]) => now.get(applicationId)?.clients ?? 0);
+        return batch.map(([hub]) => hub.sockets.size);
       });
-      for (const [i, [applicationId]] of batch.entries()) sums.set(applicationId, added[i] ?? 0);
+      for (const [i, [hub]] of batch.entries()) sums.set(hub, added[i] ?? 0);
     }
     return sums;
   };
 
+  const report = async (sums: Counts, day: string): Promise<void> => {
+    const risen = [...sums].filter(([hub, clients]) => {
+      const before = reported.get(hub);
+      return clients > (before?.day === day ? before.clients : 0);
+    });
+    for (const batch of inBatches(risen, HUBS_PER_CALL)) {
+      await apps.recordClients(batch.map(([hub, clients]) => [hub.applicationId, clients]));
+      for (const [hub, clients] of batch) reported.set(hub, { day, clients });
+    }
+  };
+
   return async (): Promise<void> => {
     const at = clock();
-    const all = [...hubs.all()];
-    const now: Snapshot = new Map(
-      all.map(({ applicationId, accountId, sockets }) => [applicationId, { accountId, clients: sockets.size }]),
-    );
+    // Also those that have closed since then.
+    const now: Counts = new Map([...last.keys(), ...hubs.all()].map((hub) => [hub, hub.sockets.size]));
     const samples = openSamplesAt(at);
     // Only the first count of a sample is one that all nodes make at the same time.
     const isFirst = !lastSamples.includes(Math.max(...samples));
-    let sums = new Map<string, number>();
-    for (const sample of samples) sums = await count(sample, now);
-    for (const [applicationId] of findDifferences(last, now)) {
-      const { accountId } = now.get(applicationId) ?? last.get(applicationId) ?? {};
-      if (accountId !== undefined) announce(accountId, { kind: LIVE_CLIENTS, applicationId });
-    }
-    [last, lastSamples] = [now, samples];
-    if (isFirst) await report(all, sums, at.toISOString().slice(0, 10));
+    let sums: Counts = new Map();
+    for (const sample of samples)
+      sums = await addTo(sample, findDifferences(lastSamples.includes(sample) ? last : new Map(), now));
+    for (const { accountId, applicationId } of findDifferences(last, now).keys())
+      announce(accountId, { kind: LIVE_CLIENTS, applicationId });
+    [last, lastSamples] = [findDifferences(new Map(), now), samples];
+    if (isFirst) await report(sums, at.toISOString().slice(0, 10));
   };
-
-  async function report(all: readonly Hub[], sums: ReadonlyMap<string, number>, day: string): Promise<void> {
-    const risen = all.flatMap((hub) => {
-      const clients = sums.get(hub.applicationId) ?? 0;
-      const before = reported.get(hub);
-      return clients > (before?.day === day ? before.clients : 0) ? [{ hub, clients }] : [];
-    });
-    for (const batch of inBatches(risen, HUBS_PER_CALL)) {
-      await apps.recordClients(batch.map(({ hub, clients }) => [hub.applicationId, clients]));
-      for (const { hub, clients } of batch) reported.set(hub, { day, clients });
-    }
-  }
 }
 
-/** Numbers of clients to add, by application. */
-function findDifferences(before: Snapshot, now: Snapshot): Array<readonly [applicationId: string, clients: number]> {
-  const differences: Array<readonly [string, number]> = [];
-  for (const [applicationId, { clients }] of now) {
-    const difference = clients - (before.get(applicationId)?.clients ?? 0);
-    if (difference !== 0) differences.push([applicationId, difference]);
-  }
-  for (const [applicationId, { clients }] of before) if (!now.has(applicationId)) differences.push([applicationId, -clients]);
-  return differences;
+/** Numbers of clients to add, other than 0. */
+function findDifferences(before: Counts, now: Counts): Counts {
+  const differences = [...now].map(([hub, clients]) => [hub, clients - (before.get(hub) ?? 0)] as const);
+  return new Map(differences.filter(([, clients]) => clients !== 0));
 }

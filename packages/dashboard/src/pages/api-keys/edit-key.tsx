@@ -1,5 +1,5 @@
 import type { ApiKey, Application, NewApiKey } from '@latchkey/client';
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { type ComponentProps, useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { apiKeyQuery, applicationsQuery, requestsQuery } from '../../api/queries.ts';
@@ -43,29 +43,25 @@ interface Saved {
 function EditForm({ saved, onClose }: { readonly saved: Saved; readonly onClose: () => void }) {
   // The key that the form began with: others may have changed it since then.
   const [base, setBase] = useState(saved);
-  const [conflict, setConflict] = useState<{ readonly saved: Saved; readonly own: NewApiKey }>();
-  const expected = conflict?.saved ?? base;
   const { apiKey } = base;
-  const queryClient = useQueryClient();
+  const [own, setOwn] = useState<NewApiKey>();
   const change = useMutation({
     mutationFn: async (values: FormData) => {
+      const expected = isConflict ? saved : base;
       const key = readKey(values, apiKey);
-      try {
-        return await latchkey.apiKeys.update(apiKey.id, withoutSameExpiry(key, expected.apiKey), { ifMatch: expected.etag });
-      } catch (error) {
-        if (isChangedMeanwhile(error))
-          setConflict({ saved: await queryClient.fetchQuery({ ...apiKeyQuery(apiKey.id), staleTime: 0 }), own: key });
-        throw error;
-      }
+      setOwn(key);
+      return latchkey.apiKeys.update(apiKey.id, withoutSameExpiry(key, expected.apiKey), { ifMatch: expected.etag });
     },
     onSuccess: ({ name }) => {
       toast.success('API key changed', name);
       onClose();
     },
   });
-  const useSaved = (current: Saved) => {
-    setBase(current);
-    setConflict(undefined);
+  // Once a change was rejected, the query has read the key again.
+  const isConflict = isChangedMeanwhile(change.error);
+  const useSaved = () => {
+    setBase(saved);
+    change.reset();
   };
   return (
     <>
@@ -75,14 +71,14 @@ function EditForm({ saved, onClose }: { readonly saved: Saved; readonly onClose:
       <KeyForm
         key={base.etag}
         apiKey={apiKey}
-        action={conflict ? 'Replace it with mine' : 'Save changes'}
+        action={isConflict ? 'Replace it with mine' : 'Save changes'}
         submission={change}
-        hidesError={isChangedMeanwhile(change.error)}
-        notice={conflict && <Conflict saved={conflict.saved.apiKey} own={conflict.own} />}
+        hidesError={isConflict}
+        notice={isConflict && own && <Conflict saved={saved.apiKey} own={own} />}
         onCancel={onClose}
       >
-        {conflict ? (
-          <Button onClick={() => useSaved(conflict.saved)}>Use the saved key</Button>
+        {isConflict ? (
+          <Button onClick={useSaved}>Use the saved key</Button>
         ) : (
           <RevokeButton button={<Button variant="dangerOutline">Revoke…</Button>} apiKey={apiKey} onRevoked={onClose} />
         )}

@@ -13,7 +13,7 @@ import { Pagination } from '../../components/pagination.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { SearchField } from '../../components/search-field.tsx';
 import { EmptyState, QueryView } from '../../components/states.tsx';
-import { type Column, rowLink, SortField, Table } from '../../components/table.tsx';
+import { type Column, rowLink, Table } from '../../components/table.tsx';
 import { useLimits } from '../../session/session.ts';
 import { toast } from '../../toast/toasts.ts';
 
@@ -72,15 +72,9 @@ const COLUMNS: ReadonlyArray<Column<ApplicationListItem>> = [
   },
   { label: 'Status', sort: 'status', cell: ({ status }) => <StatusBadge status={status} /> },
   { label: 'Version', sort: 'version', cell: ({ version }) => <span dir="auto">{version}</span> },
-  { label: 'Files', sort: 'files', descends: true, cell: ({ files }) => files },
-  { label: 'Storage', sort: 'storage', descends: true, isSecondary: true, cell: ({ storedMiB }) => `${storedMiB} MiB` },
-  {
-    label: 'Last change',
-    sort: 'updatedAt',
-    descends: true,
-    isSecondary: true,
-    cell: ({ updatedAt }) => <RelativeTime at={updatedAt} />,
-  },
+  { label: 'Files', sort: 'files', cell: ({ files }) => files },
+  { label: 'Storage', sort: 'storage', isSecondary: true, cell: ({ storedMiB }) => `${storedMiB} MiB` },
+  { label: 'Last change', sort: 'updatedAt', isSecondary: true, cell: ({ updatedAt }) => <RelativeTime at={updatedAt} /> },
 ];
 
 function ApplicationList({ found: { applications, totalPages } }: { readonly found: ApplicationPage }) {
@@ -97,7 +91,6 @@ function ApplicationList({ found: { applications, totalPages } }: { readonly fou
     <>
       <Toolbar>
         <SearchField label="Search applications" value={search} onSearch={setSearch} />
-        <SortField columns={COLUMNS} {...sorting} />
       </Toolbar>
       {applications.length > 0 && <Table caption="Applications" columns={COLUMNS} items={applications} sorting={sorting} />}
       {applications.length === 0 && totalPages === 0 && (

@@ -18,14 +18,11 @@ export function createFindOwned(appsTransport: Transport): FindOwnedApplications
 
 export function createUsageCounts(appsTransport: Transport, logger: Logger) {
   const client = createClient(ApplicationService, appsTransport);
-  return createBufferedCounts<'uploads' | 'downloads'>({
+  return createBufferedCounts<'applicationId', 'uploads' | 'downloads'>({
     name: 'usage',
+    key: 'applicationId',
     logger,
-    deliver: (batch) =>
-      client.recordUsage(
-        { counts: batch.map(([applicationId, counts]) => ({ applicationId, ...counts })) },
-        { timeoutMs: DEADLINES_MS.apps },
-      ),
+    deliver: (counts) => client.recordUsage({ counts }, { timeoutMs: DEADLINES_MS.apps }),
   });
 }
 

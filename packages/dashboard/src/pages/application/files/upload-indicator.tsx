@@ -4,7 +4,7 @@ import styles from './files.module.css';
 import type { Upload } from './upload-queue.ts';
 import { isActive, useUploadQueue } from './uploads.ts';
 
-const needsPerson = ({ state: { kind } }: Upload) => kind === 'failed' || kind === 'name' || kind === 'rejected';
+const needsPerson = ({ state: { kind } }: Upload) => kind === 'failed' || kind === 'name';
 
 /**
  * Running uploads of all applications, in the frame of every page. A link to where they are listed.

@@ -19,7 +19,7 @@ export function UploadList({ applicationId }: { readonly applicationId: string }
   const taken = own.filter(isTaken);
   const unnamed = own.filter((upload) => upload.state.kind === 'name' && !isTaken(upload));
   const startAll = (uploads: readonly Upload[], ifTaken: IfTaken) => uploads.map(({ id }) => uploadQueue.start(id, { ifTaken }));
-  const hasEnded = own.some(({ state }) => ['done', 'cancelled', 'rejected'].includes(state.kind));
+  const hasEnded = own.some(({ state }) => ['done', 'cancelled'].includes(state.kind));
   return (
     <section className="frame" aria-label="Uploads">
       <div className={`${styles.queueHead} between`}>
@@ -75,7 +75,7 @@ function summarize(uploads: readonly Upload[]): string {
     active > 0 && `Uploading ${active} ${active === 1 ? 'file' : 'files'}`,
     unnamed > 0 && `${unnamed} ${unnamed === 1 ? 'needs' : 'need'} another name`,
     taken > 0 && `${taken} ${taken === 1 ? 'exists' : 'exist'} already`,
-    count('failed') + count('rejected') > 0 && `${count('failed') + count('rejected')} failed`,
+    count('failed') > 0 && `${count('failed')} failed`,
     count('done') > 0 && `${count('done')} uploaded`,
   ];
   return parts.filter(Boolean).join(' · ') || 'Uploads';
@@ -160,12 +160,6 @@ function RowActions({ upload: { id, name, state } }: { readonly upload: Upload }
 
 function StateLine({ upload: { file, ifTaken, state } }: { readonly upload: Upload }) {
   if (state.kind === 'failed') return <ErrorNotice error={state.error} />;
-  if (state.kind === 'rejected')
-    return (
-      <p className={classes(styles.state, styles.failed)} role="alert">
-        {formatBytes(file.size)}. {state.problem}
-      </p>
-    );
   if (state.kind === 'done')
     return (
       <p className={styles.state}>

@@ -13,7 +13,6 @@ function setUp(environment: Partial<QueueEnvironment> = {}) {
     readonly end: PromiseWithResolvers<{ checksum: string }>;
   }> = [];
   const queue = new UploadQueue({
-    sizeMiBMax: () => 1,
     isNameFree: async () => true,
     send: ({ name, ifTaken }, { signal }) => {
       const end = Promise.withResolvers<{ checksum: string }>();
@@ -89,18 +88,4 @@ it('tries a replacement again as such, and asks again where a release needs the 
   await vi.waitFor(() => expect(sent).toMatchObject([{}, { ifTaken: 'replace' }]));
   sent[1]?.end.reject(new LatchkeyError('A published release needs the file', { code: 'file_in_use', status: 409 }));
   await vi.waitFor(() => expect(queue.getSnapshot().uploads).toMatchObject([{ state: { kind: 'name', isTaken: true } }]));
-});
-
-it('rejects empty and too large files before they are hashed, and names the limit', async () => {
-  const { queue, sent } = setUp();
-  queue.add('app', [
-    new File([], 'empty.txt'),
-    new File([new Uint8Array(1_048_577)], 'large.bin'),
-    new File([new Uint8Array(1_048_576)], 'fits.bin'),
-  ]);
-  await vi.waitFor(() => expect(sent.map(({ name }) => name)).toEqual(['fits.bin']));
-  expect(queue.getSnapshot().uploads.slice(0, 2)).toMatchObject([
-    { state: { kind: 'rejected', problem: 'It is empty: files have at least 1 byte.' } },
-    { state: { kind: 'rejected', problem: 'It is too large: files have at most 1 MiB.' } },
-  ]);
 });

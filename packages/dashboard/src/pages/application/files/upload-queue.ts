@@ -5,8 +5,6 @@ import { findNameProblem, numberName, suggestName } from './file-name.ts';
 export type UploadState =
   /** The name has to be changed first, or the file that has it replaced. */
   | { readonly kind: 'name'; readonly problem: string; readonly isTaken?: boolean }
-  /** Its size can't be stored. */
-  | { readonly kind: 'rejected'; readonly problem: string }
   | { readonly kind: 'waiting' }
   /** The checksum is computed, then bytes are sent. */
   | { readonly kind: 'running'; readonly sentBytes: number; readonly bytesPerSecond: number }
@@ -37,8 +35,6 @@ export interface QueueSnapshot {
 
 /** Functions of the page around the queue. */
 export interface QueueEnvironment {
-  /** Size of the largest file in MiB, if it is known. */
-  readonly sizeMiBMax: () => number | undefined;
   /** Also true if an unfinished upload of the file has the name. */
   readonly isNameFree: (applicationId: string, name: string, signal: AbortSignal, file: File) => Promise<boolean>;
   readonly send: (
@@ -54,8 +50,6 @@ const CONCURRENCY = 1;
 /** Most uploads in the queue. */
 export const QUEUE_MAX = 500;
 const PAUSE_DEFAULT_SECONDS = 10;
-
-const MIB = 1_048_576;
 
 const TAKEN = { kind: 'name', problem: 'A file of this application has this name.', isTaken: true } as const;
 
@@ -97,8 +91,7 @@ export class UploadQueue {
     const added = files.slice(0, QUEUE_MAX - this.#snapshot.uploads.length).map((file): Upload => {
       this.#lastId += 1;
       const name = withoutInvisible(file.name);
-      const state = this.#findSizeProblem(file) ?? toState(name);
-      return { id: this.#lastId, applicationId, file, name: suggestName(name), ifTaken, state };
+      return { id: this.#lastId, applicationId, file, name: suggestName(name), ifTaken, state: toState(name) };
     });
     this.#publish({ uploads: [...this.#snapshot.uploads, ...added] });
     this.#startNext();
@@ -130,15 +123,8 @@ export class UploadQueue {
 
   removeEnded(applicationId: string): void {
     const isKept = (upload: Upload) =>
-      upload.applicationId !== applicationId || !['done', 'cancelled', 'rejected'].includes(upload.state.kind);
+      upload.applicationId !== applicationId || !['done', 'cancelled'].includes(upload.state.kind);
     this.#publish({ uploads: this.#snapshot.uploads.filter(isKept) });
-  }
-
-  #findSizeProblem({ size }: File): UploadState | undefined {
-    const max = this.#environment.sizeMiBMax();
-    if (size === 0) return { kind: 'rejected', problem: 'It is empty: files have at least 1 byte.' };
-    if (max === undefined || size <= max * MIB) return undefined;
-    return { kind: 'rejected', problem: `It is too large: files have at most ${max.toLocaleString('en')} MiB.` };
   }
 
   #startNext(): void {

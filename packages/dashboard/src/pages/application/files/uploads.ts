@@ -1,7 +1,6 @@
 import { LatchkeyError, type Upload as ResumableUpload } from '@latchkey/client';
 import { useSyncExternalStore } from 'react';
 import { latchkey } from '../../../api/client.ts';
-import { limitsQuery } from '../../../api/queries.ts';
 import { queryClient } from '../../../api/query-client.ts';
 import { isLeavingForSignIn, reportSessionEnd } from '../../../session/session-end.ts';
 import { type Upload, UploadQueue } from './upload-queue.ts';
@@ -14,7 +13,6 @@ export const canContinue = ({ sha256, byteSize }: ResumableUpload) =>
   sha256 !== null && byteSize > RESUMABLE_BYTES && isSecureContext;
 
 export const uploadQueue = new UploadQueue({
-  sizeMiBMax: () => queryClient.getQueryData(limitsQuery.queryKey)?.fileSizeMiB,
   async isNameFree(applicationId, name, signal, { size }) {
     if (await latchkey.files.isNameFree(applicationId, name, { signal })) return true;
     const unfinished = (await latchkey.uploads.list({ signal })).filter(canContinue);

@@ -6,29 +6,11 @@ import { settingsQuery } from '../../../api/queries.ts';
 
 /** Events that stay on the page, the newest ones. */
 const EVENTS_MAX = 200;
-/** More than the retained events have. */
-const PAGES_MAX = 20;
 
 type Action = { readonly add: readonly LiveEvent[] } | 'clear';
 
 function reduceEvents(events: readonly LiveEvent[], action: Action): readonly LiveEvent[] {
   return action === 'clear' ? [] : [...action.add.toReversed(), ...events].slice(0, EVENTS_MAX);
-}
-
-/** The retained events after a position: of the last 24 hours. Returns the position after them. */
-async function pullPast(
-  applicationId: string,
-  position: string | undefined,
-  { signal, onEvent }: { readonly signal: AbortSignal; readonly onEvent: (event: LiveEvent) => void },
-): Promise<string | undefined> {
-  let after = position;
-  for (let page = 1; page <= PAGES_MAX; page += 1) {
-    const { events, next } = await latchkey.applications.pullEvents(applicationId, { after, signal });
-    events.forEach(onEvent);
-    if (events.length === 0) break;
-    after = next;
-  }
-  return after;
 }
 
 /** The events of the last 24 hours, then those that a licensed copy gets while the page is open. */
@@ -50,8 +32,12 @@ export function useLiveEvents({ id, applicationApiKeys: { socketKey } }: Applica
     const { signal } = controller;
     const listen = async () => {
       setError(undefined);
-      // Without the past, the connection begins with what comes.
-      position.current = await pullPast(id, position.current, { signal, onEvent: batch.push }).catch(() => position.current);
+      if (position.current === undefined) {
+        // The connection resumes after the oldest ones. Without them, it begins with what comes.
+        const oldest = await latchkey.applications.pullEvents(id, { signal }).catch(() => undefined);
+        oldest?.events.forEach(batch.push);
+        position.current = oldest?.next;
+      }
       for await (const event of latchkey.events({ socketKey, signal, onState: setState, lastEventId: position.current })) {
         if (event.sequence !== undefined) position.current = `${event.epoch}:${event.sequence}`;
         batch.push(event);
