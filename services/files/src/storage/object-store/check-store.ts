@@ -2,7 +2,8 @@ import { stat } from 'node:fs/promises';
 import type { FilesConfig } from '../../config.ts';
 import type { StorageContext } from '../../context.ts';
 import { hasStored } from '../file/file.store.ts';
-import { diskLayout, hasCode } from './disk-layout.ts';
+import { diskLayout } from './disk-layout.ts';
+import { ignoreMissing } from './make-folder.ts';
 
 /** Failures that don't mean a wrong folder: a full disk still serves and deletes. */
 const PASSING_FAILURES = ['ENOSPC', 'EDQUOT', 'EIO'];
@@ -29,10 +30,9 @@ export async function checkStore({ db, store, logger }: StorageContext, config: 
  */
 async function rejectLostStore(db: StorageContext['db'], dir: string): Promise<void> {
   const { objectsDir } = diskLayout(dir);
-  const isThere = await stat(objectsDir).then(
-    () => true,
-    (err: unknown) => !hasCode(err, 'ENOENT'),
-  );
+  const isThere = await stat(objectsDir)
+    .catch(ignoreMissing)
+    .catch(() => true);
   if (isThere || !(await hasStored(db))) return;
   throw new Error(
     `The database has files, and OBJECTS_DIR ${dir} has none: set it to the folder where they are, or make ${objectsDir} if they are lost`,

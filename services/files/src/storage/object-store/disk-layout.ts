@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import type { Dirent } from 'node:fs';
-import { open, opendir } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
-import { makeFolder } from './make-folder.ts';
+import { opendir } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { ignoreMissing, makeFolder } from './make-folder.ts';
 import { isId, objectKey, requireObjectKey } from './object-store.ts';
 
 const SEPARATOR = '.';
@@ -44,21 +44,8 @@ export function keyOfTemporary(name: string): string | undefined {
   return more.length === 0 && suffix !== '' && isId(ownerId) && isId(id) ? objectKey(ownerId, id) : undefined;
 }
 
-/** Creates the store's folders where they are missing, with durable names. */
 export async function createFolders({ objectsDir, temporaryDir }: DiskLayout): Promise<void> {
-  // The first may create the folders above both, so its result is the higher one.
-  const made = [await makeFolder(objectsDir, FOLDER_MODE), await makeFolder(temporaryDir, FOLDER_MODE)];
-  const firstMade = made[0] ?? made[1];
-  if (firstMade === undefined) return;
-  for (let dir = dirname(objectsDir); ; dir = dirname(dir)) {
-    await syncFolder(dir);
-    if (dir === dirname(firstMade) || dir === dirname(dir)) return;
-  }
-}
-
-export async function syncFolder(dir: string): Promise<void> {
-  const handle = await open(dir, 'r');
-  await handle.sync().finally(() => handle.close());
+  for (const dir of [objectsDir, temporaryDir]) await makeFolder(dir, FOLDER_MODE);
 }
 
 /** The entries of a folder, a few at a time; none where it does not exist. */
@@ -68,12 +55,4 @@ export async function* listFolder(path: string): AsyncIterable<Dirent> {
   } catch (err) {
     ignoreMissing(err);
   }
-}
-
-export function hasCode(err: unknown, ...codes: string[]): boolean {
-  return codes.includes((err as NodeJS.ErrnoException | undefined)?.code ?? '');
-}
-
-export function ignoreMissing(err: unknown): undefined {
-  if (!hasCode(err, 'ENOENT')) throw err;
 }

@@ -1,19 +1,9 @@
 import { open, opendir, rm, rmdir, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { appendToFile, publishFile, removeTemporary } from './disk-append.ts';
-import {
-  createFolders,
-  type DiskLayout,
-  diskLayout,
-  hasCode,
-  ignoreMissing,
-  keyOfTemporary,
-  listFolder,
-  objectPaths,
-  syncFolder,
-} from './disk-layout.ts';
-import { writeObject } from './disk-write.ts';
+import { createFolders, type DiskLayout, diskLayout, keyOfTemporary, listFolder, objectPaths } from './disk-layout.ts';
+import { appendToFile, publishFile, removeTemporary, writeObject } from './disk-write.ts';
 import { createReadQueue, FileBody } from './file-body.ts';
+import { ignore, ignoreMissing, syncFolder } from './make-folder.ts';
 import { isId, type ObjectStore, objectKey, type StoredObject } from './object-store.ts';
 
 /**
@@ -55,17 +45,9 @@ async function removeObjects(layout: DiskLayout, keys: readonly string[]): Promi
   for (const { file } of paths) await unlink(file).catch(ignoreMissing);
   for (const dir of new Set(paths.map((path) => path.dir))) {
     // Synced even where there was nothing: an earlier removal may have ended before its own sync.
-    const changed = (await removeEmptyFolder(dir)) ? layout.objectsDir : dir;
-    await syncFolder(changed).catch(ignoreMissing);
+    const changed = await rmdir(dir).then(() => layout.objectsDir, ignore('ENOENT', 'ENOTEMPTY', 'EEXIST'));
+    await syncFolder(changed ?? dir).catch(ignoreMissing);
   }
-}
-
-async function removeEmptyFolder(dir: string): Promise<boolean> {
-  const keep = (err: unknown) => {
-    if (!hasCode(err, 'ENOENT', 'ENOTEMPTY', 'EEXIST')) throw err;
-    return false;
-  };
-  return rmdir(dir).then(() => true, keep);
 }
 
 async function* listObjects({ objectsDir, temporaryDir }: DiskLayout): AsyncIterable<StoredObject> {

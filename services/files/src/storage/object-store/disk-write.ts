@@ -1,8 +1,12 @@
-import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
+import { createReadStream, createWriteStream } from 'node:fs';
+import { type FileHandle, mkdir, open, rename, rm, stat, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { releaseBytes } from '@latchkey/kit/http/write-chunk';
 import { type BodyReader, createBodyReader } from './body-reader.ts';
-import { createFolders, type DiskLayout, hasCode, ignoreMissing, objectPaths, syncFolder, temporaryPath } from './disk-layout.ts';
-import type { PutOptions } from './object-store.ts';
+import { createFolders, type DiskLayout, listFolder, objectPaths, temporaryPath, temporaryPrefix } from './disk-layout.ts';
+import { hasCode, ignore, ignoreMissing, syncFolder } from './make-folder.ts';
+import { type Appended, type AppendOptions, LostBytesError, type PutOptions } from './object-store.ts';
 
 /** One write costs the same for 64 KiB and for 1 MiB; more gains nothing. */
 const WRITE_BYTES = 1024 * 1024;
@@ -20,16 +24,9 @@ export async function writeObject(
   { durable = true }: PutOptions = {},
 ): Promise<void> {
   const paths = objectPaths(layout, key);
-  const reader = createBodyReader(body, signal);
   let written = temporaryPath(layout, key);
   try {
-    const handle = await openTemporary(layout, written);
-    try {
-      await writeBody(handle, reader);
-      if (durable) await handle.sync();
-    } finally {
-      await handle.close();
-    }
+    await appendBody(layout, { path: written, byteSize: 0, durable }, body, signal);
     signal.throwIfAborted();
     await publish(layout, written, paths);
     written = paths.file;
@@ -39,24 +36,100 @@ export async function writeObject(
     // A later removal of the key finds what remains.
     await rm(written, { force: true }).catch(() => undefined);
     throw err;
+  }
+}
+
+/** The temporary file, by what follows its prefix. */
+type State = Appended['state'] & { readonly file?: string };
+
+/**
+ * Appends to the temporary file of a key, and syncs it. A contested one is copied first: a process
+ * that lost its claim may still have the old file open.
+ */
+export async function appendToFile(
+  layout: DiskLayout,
+  key: string,
+  { byteSize, state }: Appended,
+  body: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+  { writerId, isContested }: AppendOptions,
+): Promise<Appended> {
+  const { file: known }: State = state;
+  const file = isContested ? writerId : (known ?? writerId);
+  const path = temporaryPath(layout, key, file);
+  if (known !== undefined && file !== known) {
+    // `copyFile` never ends where the other process truncates the file meanwhile.
+    const bytes = createReadStream(temporaryPath(layout, key, known), { end: byteSize - 1 });
+    await pipeline(bytes, createWriteStream(path, { mode: 0o600 })).catch(rejectLost);
+  }
+  const appended = await appendBody(layout, { path, byteSize, durable: true }, body, signal);
+  if (file !== known) await syncFolder(layout.temporaryDir);
+  return { byteSize: byteSize + appended, state: { file } as State };
+}
+
+/** Renames the temporary file of a key, syncs its folders, and removes what contests left. */
+export async function publishFile(layout: DiskLayout, key: string, { byteSize, state }: Appended): Promise<void> {
+  const paths = objectPaths(layout, key);
+  const path = temporaryPath(layout, key, (state as State).file);
+  const unpublished = await stat(path).catch(ignoreMissing);
+  const { size } = unpublished ?? (await stat(paths.file).catch(rejectLost));
+  if (size !== byteSize) throw new LostBytesError();
+  if (unpublished) await publish(layout, path, paths);
+  await syncFolders(layout, paths);
+  await removeTemporary(layout, [key]);
+}
+
+export async function removeTemporary({ temporaryDir }: DiskLayout, keys: readonly string[]): Promise<void> {
+  const prefixes = keys.map(temporaryPrefix);
+  for await (const { name } of listFolder(temporaryDir)) {
+    if (prefixes.some((prefix) => name.startsWith(prefix))) await unlink(join(temporaryDir, name)).catch(ignoreMissing);
+  }
+}
+
+function rejectLost(err: unknown): never {
+  ignoreMissing(err);
+  throw new LostBytesError();
+}
+
+/** Writes a body after the first bytes of a temporary file; returns how many it had. */
+async function appendBody(
+  layout: DiskLayout,
+  { path, byteSize, durable }: { readonly path: string; readonly byteSize: number; readonly durable: boolean },
+  body: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+): Promise<number> {
+  const reader = createBodyReader(body, signal);
+  try {
+    const handle = await openTemporary(layout, path);
+    try {
+      if (byteSize > 0) {
+        if ((await handle.stat()).size < byteSize) throw new LostBytesError();
+        await handle.truncate(byteSize);
+      }
+      const appended = await writeBody(handle, reader);
+      if (durable) await handle.sync();
+      return appended;
+    } finally {
+      await handle.close();
+    }
   } finally {
     reader.close();
   }
 }
 
 /** Creates the folders only where they are missing, as they nearly always exist. */
-export async function openTemporary(layout: DiskLayout, path: string, flags: 'wx' | 'a' = 'wx'): Promise<FileHandle> {
-  const handle = await open(path, flags, 0o600).catch(ignoreMissing);
+async function openTemporary(layout: DiskLayout, path: string): Promise<FileHandle> {
+  const handle = await open(path, 'a', 0o600).catch(ignoreMissing);
   if (handle) return handle;
   await createFolders(layout);
-  return open(path, flags, 0o600);
+  return open(path, 'a', 0o600);
 }
 
 /**
  * Writes a body, and returns its size. Fills one buffer while the other is written. No write is
  * under way when this settles.
  */
-export async function writeBody(handle: FileHandle, reader: BodyReader): Promise<number> {
+async function writeBody(handle: FileHandle, reader: BodyReader): Promise<number> {
   let byteSize = 0;
   let filling: Buffer = Buffer.allocUnsafeSlow(WRITE_BYTES);
   let spare: Buffer | undefined;
@@ -65,9 +138,8 @@ export async function writeBody(handle: FileHandle, reader: BodyReader): Promise
     for (;;) {
       // A full disk ends a body that hangs.
       const [length] = await Promise.all([reader.fill(filling), writing]);
-      if (length === 0) return byteSize;
       byteSize += length;
-      writing = writeAll(handle, filling, length);
+      writing = writeAll(handle, filling.subarray(0, length));
       if (length < WRITE_BYTES) {
         await writing;
         return byteSize;
@@ -83,26 +155,22 @@ export async function writeBody(handle: FileHandle, reader: BodyReader): Promise
 }
 
 /** A write may take less than it is given, as just before the disk is full. */
-async function writeAll(handle: FileHandle, buffer: Buffer, length: number): Promise<void> {
-  for (let written = 0; written < length; ) {
-    const { bytesWritten } = await handle.write(buffer, written, length - written);
+async function writeAll(handle: FileHandle, bytes: Buffer): Promise<void> {
+  for (let written = 0; written < bytes.length; ) {
+    const { bytesWritten } = await handle.write(bytes, written);
     if (bytesWritten === 0) throw new Error('the disk took no more bytes');
     written += bytesWritten;
   }
 }
 
 /** Every time both: the write that created the folder of the application may not have synced it. */
-export async function syncFolders({ objectsDir }: DiskLayout, { dir }: ReturnType<typeof objectPaths>): Promise<void> {
+async function syncFolders({ objectsDir }: DiskLayout, { dir }: ReturnType<typeof objectPaths>): Promise<void> {
   await syncFolder(dir);
   await syncFolder(objectsDir);
 }
 
 /** The folder is missing for its first object, and after the removal of its last one. */
-export async function publish(
-  layout: DiskLayout,
-  temporary: string,
-  { dir, file }: ReturnType<typeof objectPaths>,
-): Promise<void> {
+async function publish(layout: DiskLayout, temporary: string, { dir, file }: ReturnType<typeof objectPaths>): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await rename(temporary, file);
@@ -110,8 +178,8 @@ export async function publish(
       if (!hasCode(err, 'ENOENT') || tries === RENAME_TRIES_MAX) throw err;
     }
     await mkdir(dir, { mode: 0o700 }).catch(async (err: unknown) => {
+      ignore('ENOENT', 'EEXIST')(err);
       if (hasCode(err, 'ENOENT')) await createFolders(layout);
-      else if (!hasCode(err, 'EEXIST')) throw err;
     });
   }
 }

@@ -9,9 +9,8 @@ import {
   requireObjectKey,
   type StoredObject,
 } from './object-store.ts';
-import { appendParts, publishParts } from './s3-append.ts';
 import { createS3Bucket, ignoreAbsent, type S3Bucket, S3Error, type S3Settings } from './s3-client.ts';
-import { listUploads, removeObject, writeObject } from './s3-write.ts';
+import { appendParts, listUploads, publishParts, removeObject, writeObject } from './s3-write.ts';
 
 export type { S3Settings };
 
