@@ -14,9 +14,10 @@ import type { AccountBody } from './storage/upload/upload-call.ts';
 
 /** Uploads and downloads, whose bytes are HTTP bodies instead of messages. */
 export const createDataPath = (ctx: FilesContext, uploadAvatar: ReceiveAvatar) => {
-  const append = createAppendUpload(ctx);
+  const [receive, append] = [createReceiveUpload(ctx), createAppendUpload(ctx)];
+  const upload = (ticket: string, body: IncomingMessage, requestId: string) => receive({ ticket, body, requestId });
   const appendUpload = async (chunk: Chunk) => ({ upload: toMessage(await append(chunk)) });
-  return { upload: createReceiveUpload(ctx), appendUpload, uploadAvatar, download: createDownloadHandler(ctx) };
+  return { upload, appendUpload, uploadAvatar, download: createDownloadHandler(ctx) };
 };
 
 export function dataPathRoutes({ upload, appendUpload, uploadAvatar, download }: ReturnType<typeof createDataPath>): HttpRoute[] {

@@ -10,7 +10,7 @@ import type { FilesContext } from '../context.ts';
 import { errors } from '../proto-errors.ts';
 import { removeObjects } from '../storage/object-deletion/object-deletion.ts';
 import { objectKey } from '../storage/object-store/object-store.ts';
-import { type AccountBody, Overdue, putWithDeadline, runUploadCall } from '../storage/upload/upload-call.ts';
+import { type AccountBody, Overdue, observeBodies, putWithDeadline } from '../storage/upload/upload-call.ts';
 import { VerifiedBody } from '../storage/upload/verified-body.ts';
 import { type Avatar, endOrphan, endWaiting, insertAvatar, selectAvatar } from './avatar.store.ts';
 import { createUploadQuota } from './avatar-quota.ts';
@@ -36,14 +36,10 @@ const POLL_MS_MAX = 250;
 
 export function createReceiveAvatar(ctx: ReceiveContext): ReceiveAvatar {
   const acquire = createUploadQuota(ctx.avatarLimits);
-  const { logger } = ctx;
-  return (upload) => {
-    const { body, requestId } = upload;
-    return runUploadCall({ name: 'avatar', body, requestId, logger }, async () => {
-      const release = acquire(upload);
-      return onBehalfOf(requestId, () => receive(ctx, upload)).finally(release);
-    });
-  };
+  return observeBodies({ name: 'avatar', logger: ctx.logger }, async (upload: AvatarUpload) => {
+    const release = acquire(upload);
+    return onBehalfOf(upload.requestId, () => receive(ctx, upload)).finally(release);
+  });
 }
 
 /**

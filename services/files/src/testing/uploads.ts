@@ -48,7 +48,7 @@ export function createUploads(ctx: FilesContext): Uploads {
     return ticket;
   };
   const send: Uploads['send'] = (ticket, body) =>
-    receive(ticket, body instanceof Readable ? body : Readable.from([body]), 'request-1');
+    receive({ ticket, body: body instanceof Readable ? body : Readable.from([body]), requestId: 'request-1' });
   return {
     client,
     begin,

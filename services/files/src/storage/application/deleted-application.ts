@@ -5,7 +5,7 @@ import type { FilesContext } from '../../context.ts';
 import { deleteFiles, recordFiles } from '../file/file.store.ts';
 import { insertObjectDeletions } from '../object-deletion/object-deletion.store.ts';
 import { objectKey } from '../object-store/object-store.ts';
-import { endUploads } from '../resumable-upload/resumable-upload.store.ts';
+import { endUploadsTo } from '../resumable-upload/resumable-upload.store.ts';
 import { abandonUploadTo } from '../upload/upload-intent.store.ts';
 import { subtractUsage } from '../upload/usage.store.ts';
 import { chargeMib } from '../upload/usage.ts';
@@ -33,7 +33,7 @@ export async function cleanUpApplication(
     await insertTombstone(tx, applicationId);
     // Waits for an upload that is being committed, whose file is found below.
     await abandonUploadTo(tx, accountId, applicationId);
-    await endUploads(tx, { applicationId });
+    await endUploadsTo(tx, applicationId);
   });
   let fileCount = 0;
   // Until none is left: a batch may be smaller where others delete files as well.

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { OPERATOR } from '@latchkey/audit/actor';
 import { recordAudit } from '@latchkey/audit/record';
 import pLimit from 'p-limit';
@@ -6,6 +5,7 @@ import type { StorageContext } from '../../context.ts';
 import { deleteFileRow } from '../file/file.ts';
 import { insertObjectDeletions, OWN_REMOVAL_MS } from '../object-deletion/object-deletion.store.ts';
 import { removeObjects } from '../object-deletion/object-deletion.ts';
+import { digestObject } from '../object-store/digest-object.ts';
 import { requireObjectKey, type StoredObject } from '../object-store/object-store.ts';
 import * as rows from './reconciler.store.ts';
 import { findUnknownObjects } from './unknown-objects.ts';
@@ -136,23 +136,13 @@ async function inspect(run: Run, { key, byteSize, checksum }: rows.ObjectRow): P
   }
 }
 
-async function hashObject({ store, counts }: Run, key: string): Promise<{ byteSize: number; checksum: Buffer } | undefined> {
-  const body = await store.read(key);
-  if (!body) return undefined;
-  const hash = createHash('sha256');
-  let byteSize = 0;
-  const stalled = setTimeout(() => body.destroy(new Error(`No bytes for ${STALL_MS} ms`)), STALL_MS);
-  try {
-    for await (const chunk of body as AsyncIterable<Buffer>) {
-      hash.update(chunk);
-      byteSize += chunk.byteLength;
-      counts.bytesRead += chunk.byteLength;
-      stalled.refresh();
-    }
-  } finally {
-    clearTimeout(stalled);
-  }
-  return { byteSize, checksum: hash.digest() };
+function hashObject({ store, counts }: Run, key: string) {
+  const stalled = new AbortController();
+  const timer = setTimeout(() => stalled.abort(new Error(`No bytes for ${STALL_MS} ms`)), STALL_MS);
+  return digestObject(store, key, stalled.signal, (chunk) => {
+    counts.bytesRead += chunk.byteLength;
+    timer.refresh();
+  }).finally(() => clearTimeout(timer));
 }
 
 function toLost(run: Run, row: rows.ObjectRow, [fault, detail]: Fault): Finding {

@@ -1,18 +1,16 @@
-import { createHash } from 'node:crypto';
-import { addAbortSignal } from 'node:stream';
 import { type CallIdentity, identifyCall, resumeCall } from '@latchkey/audit/idempotency';
 import { runStatement } from '@latchkey/audit/transaction';
-import { commonErrors, DomainError } from '@latchkey/kit/errors/errors';
-import { releaseBytes } from '@latchkey/kit/http/write-chunk';
+import { commonErrors } from '@latchkey/kit/errors/errors';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../../context.ts';
 import { chunks, uploads } from '../../files-metrics.ts';
 import { errors } from '../../proto-errors.ts';
 import { isDeleted } from '../application/deleted-application.store.ts';
 import { removeObjectsSoon } from '../object-deletion/object-deletion.ts';
+import { digestObject } from '../object-store/digest-object.ts';
 import { type Appended, LostBytesError, objectKey } from '../object-store/object-store.ts';
 import { commitUpload } from '../upload/commit-upload.ts';
-import { type AccountBody, keepLease, runUploadCall, toDomainError } from '../upload/upload-call.ts';
+import { type AccountBody, keepLease, observeBodies, toDomainError } from '../upload/upload-call.ts';
 import { lockUsage } from '../upload/usage.store.ts';
 import { HEAD_BYTES } from '../upload/verified-body.ts';
 import { ChunkBody } from './chunk-body.ts';
@@ -30,17 +28,31 @@ export interface Chunk extends AccountBody {
   readonly byteOffset: number;
 }
 
-export type AppendUpload = (chunk: Chunk) => Promise<rows.ResumableUpload>;
+export const createAppendUpload = (ctx: FilesContext) =>
+  observeBodies(
+    {
+      name: 'chunk',
+      logger: ctx.logger,
+      toFacts: ({ id, byteOffset, state }) => ({ uploadId: id, byteOffset, state }),
+      outcomes: chunks,
+    },
+    (chunk: Chunk) => append(ctx, chunk),
+  );
 
-export function createAppendUpload(ctx: FilesContext): AppendUpload {
-  const { logger } = ctx;
-  return (chunk) => {
-    const { body, requestId, uploadId } = chunk;
-    return runUploadCall({ name: 'chunk', body, requestId, logger }, () => append(ctx, chunk), {
-      facts: ({ byteOffset, state }) => ({ uploadId, byteOffset, state }),
-      onEnd: (outcome) => chunks.add(1, outcome),
-    });
-  };
+/** A chunk whose upload is claimed. */
+interface Run {
+  readonly ctx: FilesContext;
+  readonly upload: rows.ClaimedUpload;
+  readonly key: string;
+  readonly chunk: Chunk;
+  readonly body: ChunkBody;
+  readonly call: CallIdentity | undefined;
+  /** Aborts where the claim is lost. */
+  readonly signal: AbortSignal;
+  /** A renewal would report the end of the upload by its own call as a lost claim. */
+  stopRenewals(): void;
+  /** True while the store may hold an object of the claim that is not recorded. */
+  mayHaveObject: boolean;
 }
 
 /**
@@ -49,30 +61,41 @@ export function createAppendUpload(ctx: FilesContext): AppendUpload {
  * empty chunk repeats a commit that failed. Throws the errors of `AppendUploadResponse`.
  */
 async function append(ctx: FilesContext, chunk: Chunk): Promise<rows.ResumableUpload> {
-  const { byteOffset, byteSize = 0, requestId } = chunk;
+  const { byteOffset, byteSize = 0 } = chunk;
+  const { db, logger } = ctx;
   const [accountId, id] = [parseId(chunk.accountId), parseId(chunk.uploadId)];
   if (!accountId || !id) throw errors.upload_not_found();
   const call = identifyCall(accountId, chunk.idempotency ?? {});
   const claimed = { accountId, id, byteOffset, claimId: newId(), callId: call?.id ?? null, processLock: ctx.processLock.id };
-  const upload = await rows.claimUpload(ctx.db, claimed);
+  const upload = await rows.claimUpload(db, claimed);
   if (!upload) return rejectUnclaimed(ctx, accountId, id, chunk, call);
   const body = new ChunkBody(chunk.body, upload.byteSize - byteOffset, chunk.checksum);
-  const claim = keepClaim(ctx, upload, body);
-  const { signal } = claim;
+  const { signal, release: stopRenewals } = keepLease(logger, {
+    leaseMs: rows.CLAIM_MS,
+    deadlineMs: ctx.limits.uploadDeadlineMs,
+    renew: () => rows.renewClaim(db, upload),
+    explainLoss: () => explainLoss(db, upload),
+    onDeadline: () => body.stop(errors.upload_timeout()),
+  });
+  signal.addEventListener('abort', () => body.stop(signal.reason));
+  const key = objectKey(upload.applicationId, id);
+  const run: Run = { ctx, upload, key, chunk, body, call, signal, stopRenewals, mayHaveObject: false };
   try {
     if (byteOffset + byteSize > upload.byteSize) throw errors.chunk_too_long();
-    const isAtomic = chunk.checksum !== undefined || call !== undefined;
-    const whole = await store(ctx, upload, body, claim, { isAtomic, call });
+    const whole = await store(run);
     if (body.error) throw body.error;
-    return await finish(ctx, upload, whole, { ...chunk, requestId, claim });
+    return await finish(run, whole);
   } catch (err) {
     signal.throwIfAborted();
     if (!(err instanceof LostBytesError)) throw err;
-    ctx.logger.error({ err, uploadId: id }, 'the object store lost the bytes of an upload');
-    await end(ctx, upload, claim);
+    logger.error({ err, uploadId: id }, 'the object store lost the bytes of an upload');
+    await end(run);
     throw errors.upload_expired();
   } finally {
-    await claim.release();
+    stopRenewals();
+    await rows
+      .releaseClaim(db, upload, run.mayHaveObject)
+      .catch((err: unknown) => logger.warn({ err, uploadId: id }, 'upload claim not released'));
   }
 }
 
@@ -92,38 +115,6 @@ async function rejectUnclaimed(
   return upload;
 }
 
-interface KeptClaim {
-  readonly signal: AbortSignal;
-  /** Stops the renewals: one would report the end of the upload by its own call as a lost claim. */
-  stop(): void;
-  /** True while the store may hold an object of the claim that is not recorded. */
-  mayHaveObject: boolean;
-  release(): Promise<void>;
-}
-
-/** Renews the claim until it is released, and stops the body at its deadline or with the signal. */
-function keepClaim({ db, limits, logger }: FilesContext, upload: rows.ClaimedUpload, body: ChunkBody): KeptClaim {
-  const { signal, release } = keepLease(logger, {
-    leaseMs: rows.CLAIM_MS,
-    deadlineMs: limits.uploadDeadlineMs,
-    renew: () => rows.renewClaim(db, upload),
-    explainLoss: () => explainLoss(db, upload),
-    onDeadline: () => body.stop(errors.upload_timeout()),
-  });
-  signal.addEventListener('abort', () => body.stop(signal.reason));
-  return {
-    signal,
-    stop: release,
-    mayHaveObject: false,
-    async release() {
-      release();
-      await rows
-        .releaseClaim(db, upload, this.mayHaveObject)
-        .catch((err: unknown) => logger.warn({ err, uploadId: upload.id }, 'upload claim not released'));
-    },
-  };
-}
-
 /** Why a claim was lost: the upload or its application ended, or another process has the claim. */
 async function explainLoss(db: FilesContext['db'], { accountId, id, applicationId }: rows.ClaimedUpload) {
   const now = await rows.selectUpload(db, accountId, id);
@@ -135,35 +126,31 @@ async function explainLoss(db: FilesContext['db'], { accountId, id, applicationI
  * Stores a body piece by piece. Each is recorded once it is durable; an atomic body is recorded
  * once, with the result of its call.
  */
-async function store(
-  ctx: FilesContext,
-  upload: rows.ClaimedUpload,
-  body: ChunkBody,
-  claim: KeptClaim,
-  { isAtomic, call }: { readonly isAtomic: boolean; readonly call: CallIdentity | undefined },
-): Promise<Appended> {
-  const { signal } = claim;
-  const key = objectKey(upload.applicationId, upload.id);
+async function store(run: Run): Promise<Appended> {
+  const { ctx, upload, key, chunk, body, call, signal } = run;
+  const isAtomic = chunk.checksum !== undefined || call !== undefined;
   let stored: Appended = { byteSize: upload.byteOffset, state: upload.storeState };
-  const options = { writerId: upload.claimId, isContested: upload.isContested };
   // An empty chunk: the bytes may be an object by now.
   if (upload.byteOffset === upload.byteSize) return stored;
-  while (!body.isEnded) {
+  for (let { isContested } = upload; !body.isEnded; isContested = false) {
     const piece = body.take(CHECKPOINT_BYTES - (stored.byteSize % CHECKPOINT_BYTES));
-    claim.mayHaveObject = true;
-    const appended = await ctx.store.append(key, stored, piece, signal, options).catch((err: unknown) => {
-      signal.throwIfAborted();
-      if (err instanceof LostBytesError) throw err;
-      ctx.logger.error({ err, key }, 'chunk not stored');
-      throw commonErrors.dependency_unavailable();
-    });
-    options.isContested = false;
+    run.mayHaveObject = true;
+    const appended = await ctx.store
+      .append(key, stored, piece, signal, { writerId: upload.claimId, isContested })
+      .catch((err: unknown) => rejectStore(run, err, 'chunk not stored'));
     const isRecorded = isAtomic ? body.isEnded && !body.error : appended.byteSize > stored.byteSize;
     if (isRecorded) await resumeCall(call, ctx.resultKey, () => runStatement(ctx.db, (db) => record(db, upload, appended)));
-    claim.mayHaveObject = isAtomic && !isRecorded;
+    run.mayHaveObject = isAtomic && !isRecorded;
     stored = appended;
   }
   return stored;
+}
+
+function rejectStore({ ctx, key, signal }: Run, err: unknown, what: string): never {
+  signal.throwIfAborted();
+  if (err instanceof LostBytesError) throw err;
+  ctx.logger.error({ err, key }, what);
+  throw commonErrors.dependency_unavailable();
 }
 
 async function record(db: FilesContext['db'], upload: rows.ClaimedUpload, appended: Appended): Promise<rows.ResumableUpload> {
@@ -173,66 +160,45 @@ async function record(db: FilesContext['db'], upload: rows.ClaimedUpload, append
 }
 
 /** Commits the file if all its bytes are stored, and returns the upload. */
-async function finish(
-  ctx: FilesContext,
-  upload: rows.ClaimedUpload,
-  whole: Appended,
-  { requestId, actor, claim }: Chunk & { readonly claim: KeptClaim },
-): Promise<rows.ResumableUpload> {
-  const { id, accountId, applicationId, byteSize, expectedChecksum } = upload;
-  if (whole.byteSize < byteSize) return findUpload(ctx, accountId, id);
-  const key = objectKey(applicationId, id);
+async function finish(run: Run, whole: Appended): Promise<rows.ResumableUpload> {
+  const { ctx, upload, chunk, signal } = run;
+  const { id, accountId, expectedChecksum, fileId } = upload;
+  if (whole.byteSize < upload.byteSize) return findUpload(ctx, accountId, id);
   try {
-    const content = await publish(ctx, key, whole, claim.signal);
+    const content = await publish(run, whole).catch((err: unknown) => rejectStore(run, err, 'upload not published'));
     if (expectedChecksum?.equals(content.checksum) === false) throw errors.upload_checksum_mismatch();
     const endUpload = async (tx: typeof ctx.db) => {
       // Before the row, as a creation holds the lock while it changes rows.
       await lockUsage(tx, accountId);
       if (!(await rows.finishUpload(tx, upload, content.checksum))) throw await explainLoss(tx, upload);
-      return true;
     };
-    const onFile = async (tx: typeof ctx.db, fileId: string) => {
-      if (fileId === id && upload.fileId) await rows.clearFileId(tx, id);
-    };
-    const isReplacement = upload.fileId !== null;
-    await commitUpload(ctx, { ...upload, isReplacement, actor, content, end: endUpload, onFile }, requestId, claim.signal);
+    const stored = { ...upload, isReplacement: fileId !== null, actor: chunk.actor, content, end: endUpload };
+    await commitUpload(ctx, stored, chunk.requestId, signal);
     uploads.add(1, 'stored');
   } catch (err) {
     const known = toDomainError(err);
     uploads.add(1, known?.reason ?? 'internal');
     // Others may pass: the bytes stay, and the commit is repeated.
-    if (known && known.httpStatus < 500) await end(ctx, upload, claim);
+    if (known && known.httpStatus < 500) await end(run);
     throw err;
   }
   return findUpload(ctx, accountId, id);
 }
 
 /** Makes an object of the bytes, and reads it back: no digest outlives a process (ADR 22). */
-async function publish({ store, logger }: FilesContext, key: string, whole: Appended, signal: AbortSignal) {
-  try {
-    await store.publish(key, whole);
-    const body = await store.read(key);
-    if (!body) throw new LostBytesError();
-    const sha256 = createHash('sha256');
-    const head: Buffer[] = [];
-    let byteSize = 0;
-    for await (const chunk of addAbortSignal(signal, body) as AsyncIterable<Buffer>) {
-      if (byteSize < HEAD_BYTES) head.push(Buffer.from(chunk.subarray(0, HEAD_BYTES)));
-      byteSize += chunk.byteLength;
-      sha256.update(chunk);
-      releaseBytes(chunk);
-    }
-    if (byteSize !== whole.byteSize) throw new LostBytesError();
-    return { byteSize, checksum: sha256.digest(), head: Buffer.concat(head).subarray(0, HEAD_BYTES) };
-  } catch (err) {
-    signal.throwIfAborted();
-    if (err instanceof LostBytesError || err instanceof DomainError) throw err;
-    logger.error({ err, key }, 'upload not published');
-    throw commonErrors.dependency_unavailable();
-  }
+async function publish({ ctx, key, signal }: Run, whole: Appended) {
+  await ctx.store.publish(key, whole);
+  const head: Buffer[] = [];
+  let headBytes = 0;
+  const content = await digestObject(ctx.store, key, signal, (chunk) => {
+    if (headBytes < HEAD_BYTES) head.push(Buffer.from(chunk.subarray(0, HEAD_BYTES)));
+    headBytes += chunk.byteLength;
+  });
+  if (content?.byteSize !== whole.byteSize) throw new LostBytesError();
+  return { ...content, head: Buffer.concat(head).subarray(0, HEAD_BYTES) };
 }
 
-async function end(ctx: FilesContext, upload: rows.ClaimedUpload, claim: KeptClaim): Promise<void> {
-  claim.stop();
-  await removeObjectsSoon(ctx, await rows.endUploads(ctx.db, { claim: upload }));
+async function end({ ctx, upload, stopRenewals }: Run): Promise<void> {
+  stopRenewals();
+  await removeObjectsSoon(ctx, await rows.endClaimed(ctx.db, upload));
 }

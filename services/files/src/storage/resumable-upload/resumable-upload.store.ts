@@ -117,21 +117,36 @@ export async function renewClaim(db: Db, claim: Claim): Promise<boolean> {
   return numAffectedRows > 0n;
 }
 
-/** Records durable bytes; undefined if the claim was lost. Removes the tail that they replace. */
-export async function recordAppended(db: Db, claim: Claim, { byteSize, state }: Appended): Promise<ResumableUpload | undefined> {
+/**
+ * Changes an upload while its claim is valid, and returns it. Removes the tail that it had, unless
+ * it has it still.
+ */
+async function changeClaimed(db: Db, claim: Claim, changes: RawBuilder<unknown>): Promise<ResumableUpload | undefined> {
   const { rows } = await sql<ResumableUpload>`
     with old as (
-      select id as old_id, application_id as owner_id, store_state->>'tail' as tail from resumable_upload
-      where ${isClaimed(claim)} for update
+      select id as old_id, store_state->>'tail' as old_tail from resumable_upload where ${isClaimed(claim)} for update
+    ), changed as (
+      update resumable_upload as upload set ${changes}, expires_at = ${afterMs(LIFETIME_MS)} from old where id = old_id
+      returning ${COLUMNS}, old_tail, store_state->>'tail' as tail
     ), replaced as (
-      insert into object_deletion (object_key) select owner_id || '/' || tail
-      from old where tail is distinct from ${state.tail ?? null} and tail is not null on conflict do nothing
+      insert into object_deletion (object_key) select "applicationId" || '/' || old_tail
+      from changed where old_tail is distinct from tail and old_tail is not null on conflict do nothing
     )
-    update resumable_upload as upload set byte_offset = ${byteSize}, store_state = ${JSON.stringify(state)},
-      lease_until = ${afterMs(CLAIM_MS)}, expires_at = ${afterMs(LIFETIME_MS)}
-    from old where id = old_id returning ${COLUMNS}`.execute(db);
+    select * from changed`.execute(db);
   return rows[0];
 }
+
+/** Records durable bytes; undefined if the claim was lost. */
+export const recordAppended = (db: Db, claim: Claim, { byteSize, state }: Appended) =>
+  changeClaimed(
+    db,
+    claim,
+    sql`byte_offset = ${byteSize}, store_state = ${JSON.stringify(state)}, lease_until = ${afterMs(CLAIM_MS)}`,
+  );
+
+/** Ends an upload whose file is stored; undefined if the claim was lost. */
+export const finishUpload = (tx: Db, claim: Claim, checksum: Buffer) =>
+  changeClaimed(tx, claim, sql`state = 'stored', checksum = ${checksum}, claim_id = null, store_state = '{}'`);
 
 /**
  * Releases a claim. Its object is removed, unless it is the recorded tail, where it may have one.
@@ -146,44 +161,22 @@ export async function releaseClaim(db: Db, claim: Claim, mayHaveObject: boolean)
     from released where ${mayHaveObject} and tail is distinct from ${claim.claimId} on conflict do nothing`.execute(db);
 }
 
-/** Ends an upload whose file is stored; false when the claim was lost. Its tail is removed. */
-export async function finishUpload(tx: Db, claim: Claim, checksum: Buffer): Promise<boolean> {
-  const { rows } = await sql`
-    with finished as (
-      update resumable_upload set state = 'stored', checksum = ${checksum}, claim_id = null, expires_at = ${afterMs(LIFETIME_MS)}
-      where ${isClaimed(claim)} returning application_id, store_state->>'tail' as tail
-    ), replaced as (
-      insert into object_deletion (object_key) select application_id || '/' || tail from finished where tail is not null
-      on conflict do nothing
-    )
-    select from finished`.execute(tx);
-  return rows.length > 0;
-}
-
 /** Records that an upload became a new file, with its id: the file to replace is gone. */
 export async function clearFileId(tx: Db, id: string): Promise<void> {
   await sql`update resumable_upload set file_id = null where id = ${id}`.execute(tx);
 }
 
-/** Selection of open uploads to end. */
-type Which =
-  | { readonly accountId: string; readonly id: string }
-  | { readonly accountId: string; readonly expired: true }
-  | { readonly applicationId: string }
-  | { readonly claim: Claim }
-  | { readonly expiredMax: number };
-
 /**
- * Ends uploads, and schedules the removal of their objects: later where a process may still write.
- * Returns the keys that can be removed now.
+ * Ends uploads, and schedules the removal of their objects: later where another process may still
+ * write. Returns the keys that can be removed now.
  */
-export async function endUploads(db: Db, which: Which): Promise<string[]> {
+async function endUploads(db: Db, condition: RawBuilder<unknown>, mayBeClaimed = sql`claim_id is not null`): Promise<string[]> {
   const { rows } = await sql<{ key: string; isClaimed: boolean }>`
     with ended as (
-      update resumable_upload set state = 'ended', expires_at = ${afterMs(LIFETIME_MS)} where ${toCondition(which)} and state = 'open'
+      update resumable_upload set state = 'ended', expires_at = ${afterMs(LIFETIME_MS)} where ${condition} and state = 'open'
       returning application_id, id::text, claim_id::text, store_state->>'tail' as tail
     ), keys as (
-      select distinct application_id || '/' || object_id as key, ${'claim' in which ? sql`false` : sql`claim_id is not null`} as claimed
+      select distinct application_id || '/' || object_id as key, ${mayBeClaimed} as claimed
       from ended, unnest(array[id, claim_id, tail]) as object_id where object_id is not null
     ), scheduled as (
       insert into object_deletion (object_key, due_at)
@@ -193,15 +186,22 @@ export async function endUploads(db: Db, which: Which): Promise<string[]> {
   return rows.filter((row) => !row.isClaimed).map(({ key }) => key);
 }
 
-function toCondition(which: Which): RawBuilder<unknown> {
-  if ('claim' in which) return isClaimed(which.claim);
-  if ('applicationId' in which) return sql`application_id = ${which.applicationId}`;
-  if ('id' in which) return sql`id = ${which.id} and account_id = ${which.accountId} and expires_at > now()`;
-  if ('accountId' in which) return sql`account_id = ${which.accountId} and expires_at <= now()`;
-  return sql`id = any(array(
-    select id from resumable_upload where state = 'open' and expires_at <= now()
-    order by expires_at limit ${which.expiredMax} for update skip locked))`;
-}
+export const endClaimed = (db: Db, claim: Claim) => endUploads(db, isClaimed(claim), sql`false`);
+
+export const endUnfinished = (db: Db, accountId: string, id: string) =>
+  endUploads(db, sql`id = ${id} and account_id = ${accountId} and expires_at > now()`);
+
+export const endUploadsTo = (db: Db, applicationId: string) => endUploads(db, sql`application_id = ${applicationId}`);
+
+export const endExpiredOf = (db: Db, accountId: string) => endUploads(db, sql`account_id = ${accountId} and expires_at <= now()`);
+
+export const endExpired = (db: Db, limit: number) =>
+  endUploads(
+    db,
+    sql`id = any(array(
+      select id from resumable_upload where state = 'open' and expires_at <= now()
+      order by expires_at limit ${limit} for update skip locked))`,
+  );
 
 /** Forgets uploads that are stored or ended, a day later; returns how many. */
 export async function deleteForgotten(db: Db, limit: number): Promise<number> {

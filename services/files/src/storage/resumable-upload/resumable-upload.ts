@@ -43,7 +43,7 @@ export async function createUpload(
     // Other creations and commits of the account wait, and renames of the application.
     await lockUsage(tx, accountId);
     await lockRenames(tx, applicationId);
-    await rows.endUploads(tx, { accountId, expired: true });
+    await rows.endExpiredOf(tx, accountId);
     if (await isDeleted(tx, applicationId)) throw errors.application_not_found();
     const holders = await selectNameHolders(tx, applicationId, displayName);
     if (isTaken(holders, given.replace)) throw errors.file_name_taken();
@@ -94,7 +94,7 @@ export async function endUpload(ctx: FilesContext, accountText: string, idText: 
     const { accountId, applicationId, id, state } = await findUpload({ ...ctx, db: tx }, accountText, idText);
     if (state !== 'open') return { applicationId, keys: [] };
     addChange(tx, accountId, { kind: 'file', applicationId });
-    return { applicationId, keys: await rows.endUploads(tx, { accountId, id }) };
+    return { applicationId, keys: await rows.endUnfinished(tx, accountId, id) };
   });
   await removeObjectsSoon(ctx, keys);
   return { applicationId };
@@ -102,6 +102,6 @@ export async function endUpload(ctx: FilesContext, accountText: string, idText: 
 
 /** Ends expired uploads, and forgets those of a day ago. The sweeper removes their objects. */
 export async function sweepResumableUploads({ db }: Pick<FilesContext, 'db'>): Promise<void> {
-  await rows.endUploads(db, { expiredMax: SWEEP_MAX });
+  await rows.endExpired(db, SWEEP_MAX);
   await rows.deleteForgotten(db, SWEEP_MAX);
 }

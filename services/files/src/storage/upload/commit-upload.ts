@@ -6,12 +6,12 @@ import type { Kysely } from 'kysely';
 import type { FilesContext } from '../../context.ts';
 import type { FilesDatabase } from '../../db/schema.ts';
 import { errors } from '../../proto-errors.ts';
-import { isDeleted } from '../application/deleted-application.store.ts';
 import { requireOwned, waitUntilReachable } from '../application/owned-application.ts';
 import { insertFile, lockNamedFile, lockRenames, recordFiles, selectNameHolders, updateContent } from '../file/file.store.ts';
 import { insertObjectDeletions, OWN_REMOVAL_MS } from '../object-deletion/object-deletion.store.ts';
 import { removeObjectsSoon } from '../object-deletion/object-deletion.ts';
 import { objectKey } from '../object-store/object-store.ts';
+import { clearFileId } from '../resumable-upload/resumable-upload.store.ts';
 import type { UploadResponse } from './begin-upload.ts';
 import { addUsage, selectCharges, subtractUsage } from './usage.store.ts';
 import { chargeMib, checkFits, findDeleted, sumUsage } from './usage.ts';
@@ -31,9 +31,8 @@ interface StoredUpload {
   readonly call?: CallIdentity | undefined;
   /** The whole, and its first bytes. */
   readonly content: { readonly byteSize: number; readonly checksum: Buffer; readonly head: Buffer };
-  /** Ends the upload and locks the account's usage; false when it was abandoned. */
-  end(tx: Kysely<FilesDatabase>): Promise<boolean>;
-  onFile?(tx: Kysely<FilesDatabase>, fileId: string): Promise<void>;
+  /** Ends the upload and locks the account's usage. Throws when it was abandoned. */
+  end(tx: Kysely<FilesDatabase>): Promise<void>;
 }
 
 /**
@@ -54,13 +53,11 @@ export async function commitUpload(
   let own: UploadResponse | undefined;
   let replaced: { readonly by: UploadResponse; readonly key: string } | undefined;
   const commit = async (tx: Kysely<FilesDatabase>, deleted: ReadonlySet<string>) => {
-    // The row lock orders this and the deletion of the application, which abandons uploads before
-    // it deletes files: either it waits for this commit and then finds the file, or there is no
-    // upload left to end.
-    if (!(await upload.end(tx))) {
-      throw (await isDeleted(tx, applicationId)) ? errors.application_not_found() : errors.upload_interrupted();
-    }
-    const former = isReplacement ? await lockFormer(tx, applicationId, displayName) : undefined;
+    await upload.end(tx);
+    // No rename gives the file another name until the end of the transaction.
+    if (isReplacement) await lockRenames(tx, applicationId);
+    const former = isReplacement ? await lockNamedFile(tx, applicationId, displayName) : undefined;
+    if (isReplacement && !former) await clearFileId(tx, id);
     const replacedMib = former ? chargeMib(former.byteSize) : 0;
     checkFits(ctx.limits, sumUsage(await selectCharges(tx, accountId), deleted), byteSize, replacedMib);
     if ((await selectNameHolders(tx, applicationId, displayName)).isReserved) throw errors.file_name_taken();
@@ -87,7 +84,6 @@ export async function commitUpload(
         throw isUniqueViolation(err, 'file_name') ? errors.file_name_taken() : err;
       });
     }
-    await upload.onFile?.(tx, stored.id);
     await addUsage(tx, { applicationId, accountId, chargedMib: chargeMib(byteSize) });
     const previous = former && { previousChecksum: former.checksum.toString('hex') };
     const changes = { displayName, byteSize, checksum: checksum.toString('hex'), ...previous };
@@ -106,15 +102,6 @@ export async function commitUpload(
   if (isOwn) ctx.usage.add(applicationId, 'uploads');
   if (replaced?.by === stored) await removeObjectsSoon(ctx, [replaced.key]);
   return { stored, isOwn };
-}
-
-/**
- * The file that has the name, which no rename gives to another one until the end of the
- * transaction.
- */
-async function lockFormer(tx: Kysely<FilesDatabase>, applicationId: string, displayName: string) {
-  await lockRenames(tx, applicationId);
-  return lockNamedFile(tx, applicationId, displayName);
 }
 
 /** Never fails. The library, which takes 14 MiB, is loaded with the first upload. */

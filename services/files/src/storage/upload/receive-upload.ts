@@ -12,7 +12,7 @@ import { removeObjects } from '../object-deletion/object-deletion.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { findRepeated, hashTicket, type UploadResponse } from './begin-upload.ts';
 import { commitUpload } from './commit-upload.ts';
-import { keepLease, Overdue, putWithDeadline, runUploadCall } from './upload-call.ts';
+import { keepLease, Overdue, observeBodies, putWithDeadline } from './upload-call.ts';
 import { abandonExpired, abandonIntent, type ClaimedIntent, claimIntent, endIntent, renewLease } from './upload-intent.store.ts';
 import { VerifiedBody } from './verified-body.ts';
 
@@ -20,23 +20,22 @@ import { VerifiedBody } from './verified-body.ts';
 const CLEAN_UP_MS_MAX = 2_000;
 const EXPIRED_MAX = 500;
 
-export type ReceiveUpload = (ticket: string, body: Readable, requestId: string) => Promise<UploadResponse>;
+interface TicketBody {
+  readonly ticket: string;
+  readonly body: Readable;
+  readonly requestId: string;
+}
 
-export function createReceiveUpload(ctx: FilesContext): ReceiveUpload {
+export function createReceiveUpload(ctx: FilesContext) {
   let running = 0;
   uploadsRunning.watch(() => [[running]]);
-  const { logger } = ctx;
-  return async (ticket, body, requestId) => {
+  const toFacts = ({ id, byteSize }: UploadResponse) => ({ fileId: id, byteSize: Number(byteSize) });
+  return observeBodies({ name: 'upload', logger: ctx.logger, toFacts, outcomes: uploads }, (upload: TicketBody) => {
     running += 1;
-    try {
-      return await runUploadCall({ name: 'upload', body, requestId, logger }, () => receive(ctx, ticket, body, requestId), {
-        facts: ({ id, byteSize }) => ({ fileId: id, byteSize: Number(byteSize) }),
-        onEnd: (outcome) => uploads.add(1, outcome),
-      });
-    } finally {
+    return receive(ctx, upload).finally(() => {
       running -= 1;
-    }
-  };
+    });
+  });
 }
 
 /**
@@ -44,7 +43,7 @@ export function createReceiveUpload(ctx: FilesContext): ReceiveUpload {
  * `upload_ticket_invalid` for a ticket that was never issued, was used, or is too old, and
  * `outcome_unknown` where the file may be stored.
  */
-async function receive(ctx: FilesContext, ticket: string, source: Readable, requestId: string): Promise<UploadResponse> {
+async function receive(ctx: FilesContext, { ticket, body: source, requestId }: TicketBody): Promise<UploadResponse> {
   const intent = await claimIntent(ctx.db, hashTicket(ticket), ctx.limits.uploadLeaseMs, ctx.processLock.id);
   if (!intent) throw errors.upload_ticket_invalid();
   const { id, applicationId, byteSize, expectedChecksum: checksum } = intent;
@@ -57,7 +56,13 @@ async function receive(ctx: FilesContext, ticket: string, source: Readable, requ
   const body = new VerifiedBody(source, { limits, byteSize, checksum }, signal);
   try {
     await putWithDeadline(ctx, { key: objectKey(applicationId, id), body, signal });
-    const upload = { ...intent, content: body, call: toCall(intent), end: (tx: typeof ctx.db) => endIntent(tx, id) };
+    // The row lock orders this and the deletion of the application, which abandons uploads before
+    // it deletes files: either it waits for this commit and then finds the file, or there is no
+    // upload left to end.
+    const end = async (tx: typeof ctx.db) => {
+      if (!(await endIntent(tx, id))) throw await explainLoss(tx, intent);
+    };
+    const upload = { ...intent, content: body, call: toCall(intent), end };
     const { stored, isOwn } = await commitUpload(ctx, upload, requestId, signal);
     if (!isOwn) await abandon(ctx, intent, false);
     return stored;
@@ -80,16 +85,18 @@ function toCall({ idempotencyId: id, idempotencyFingerprint: fingerprint }: Clai
 }
 
 /** Renews the lease of an upload until it is released or its deadline, when the signal aborts. */
-function keepIntent({ db, limits, logger }: FilesContext, { id, applicationId, remainingMs }: ClaimedIntent) {
+function keepIntent({ db, limits, logger }: FilesContext, intent: ClaimedIntent) {
   return keepLease(logger, {
     leaseMs: limits.uploadLeaseMs,
-    deadlineMs: remainingMs,
-    renew: () => renewLease(db, id, limits.uploadLeaseMs),
-    explainLoss: async () =>
-      (await isDeleted(db, applicationId)) ? errors.application_not_found() : errors.upload_interrupted(),
+    deadlineMs: intent.remainingMs,
+    renew: () => renewLease(db, intent.id, limits.uploadLeaseMs),
+    explainLoss: () => explainLoss(db, intent),
     onDeadline: (abort) => abort(errors.upload_timeout()),
   });
 }
+
+const explainLoss = async (db: FilesContext['db'], { applicationId }: ClaimedIntent) =>
+  (await isDeleted(db, applicationId)) ? errors.application_not_found() : errors.upload_interrupted();
 
 /** Frees the lease of a failed upload and removes its object, or leaves that to the sweeper. */
 async function abandon(ctx: FilesContext, { id, applicationId }: ClaimedIntent, mayFinishLater: boolean): Promise<void> {

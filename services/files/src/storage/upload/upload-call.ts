@@ -1,17 +1,23 @@
+import { once } from 'node:events';
 import type { Readable } from 'node:stream';
+import { orRejectAfter } from '@latchkey/kit/concurrency/within';
 import { isDatabaseUnavailable } from '@latchkey/kit/database/database';
 import { commonErrors, DomainError, fromConnectError } from '@latchkey/kit/errors/errors';
 import type { Logger } from '@latchkey/kit/log/logger';
+import type { Counter } from '@latchkey/kit/telemetry/metrics';
 import type { FilesContext } from '../../context.ts';
 import type { PutOptions } from '../object-store/object-store.ts';
 import type { VerifiedBody } from './verified-body.ts';
 
-export interface AccountBody {
-  readonly accountId: string;
+interface ReceivedBody {
   readonly body: Readable;
+  readonly requestId: string;
+}
+
+export interface AccountBody extends ReceivedBody {
+  readonly accountId: string;
   /** Declared size in bytes. */
   readonly byteSize: number | undefined;
-  readonly requestId: string;
   /** As `x-latchkey-actor` has it; undefined without an actor. */
   readonly actor?: string | undefined;
   /** SHA-256 of the body. */
@@ -20,28 +26,38 @@ export interface AccountBody {
   readonly idempotency?: Readonly<Record<string, unknown>> | undefined;
 }
 
-export async function runUploadCall<T extends object>(
-  { name, body, requestId, logger }: { name: 'upload' | 'chunk' | 'avatar'; body: Readable; requestId: string; logger: Logger },
-  run: () => Promise<T>,
-  { facts = (stored) => stored, onEnd }: { facts?: (stored: T) => object; onEnd?: (outcome: string) => void } = {},
-): Promise<T> {
-  const startedAt = performance.now();
-  // The body can emit an error before or after it is read; without a listener that would end the
-  // process.
-  body.on('error', () => undefined);
-  const base = () => ({ requestId, ms: Math.round(performance.now() - startedAt) });
-  try {
-    const stored = await run();
-    logger.info({ ...base(), ...facts(stored) }, name);
-    onEnd?.('stored');
-    return stored;
-  } catch (err) {
-    const known = toDomainError(err);
-    onEnd?.(known?.reason ?? 'internal');
-    if (!known) logger.error({ ...base(), err }, `${name} failed`);
-    else logger.info({ ...base(), reason: known.reason, ...(known.cause ? { err: known.cause } : {}) }, `${name} rejected`);
-    throw known ?? err;
-  }
+interface Reception<T> {
+  readonly name: 'upload' | 'chunk' | 'avatar';
+  readonly logger: Logger;
+  readonly toFacts?: (stored: T) => object;
+  readonly outcomes?: Counter;
+}
+
+/** Has the reception of bodies log and count their ends, and throw domain errors. */
+export function observeBodies<B extends ReceivedBody, T extends object>(
+  { name, logger, toFacts = (stored) => stored, outcomes }: Reception<T>,
+  receive: (received: B) => Promise<T>,
+): (received: B) => Promise<T> {
+  return async (received) => {
+    const { body, requestId } = received;
+    const startedAt = performance.now();
+    // The body can emit an error before or after it is read; without a listener that would end the
+    // process.
+    body.on('error', () => undefined);
+    const base = () => ({ requestId, ms: Math.round(performance.now() - startedAt) });
+    try {
+      const stored = await receive(received);
+      logger.info({ ...base(), ...toFacts(stored) }, name);
+      outcomes?.add(1, 'stored');
+      return stored;
+    } catch (err) {
+      const known = toDomainError(err);
+      outcomes?.add(1, known?.reason ?? 'internal');
+      if (!known) logger.error({ ...base(), err }, `${name} failed`);
+      else logger.info({ ...base(), reason: known.reason, ...(known.cause ? { err: known.cause } : {}) }, `${name} rejected`);
+      throw known ?? err;
+    }
+  };
 }
 
 /** The domain error behind an error, or undefined for an unexpected one. */
@@ -99,18 +115,12 @@ export async function putWithDeadline(
   { store, logger }: Pick<FilesContext, 'store' | 'logger'>,
   { key, body, signal, ...options }: PutOptions & { key: string; body: VerifiedBody; signal: AbortSignal },
 ): Promise<void> {
-  const { promise: overdue, reject } = Promise.withResolvers<never>();
-  let timer: NodeJS.Timeout | undefined;
-  const onAbort = () => {
-    timer = setTimeout(
-      () => reject(new Overdue('the store did not stop in time after an abort', { cause: signal.reason })),
-      GRACE_MS,
-    );
-  };
-  if (signal.aborted) onAbort();
-  else signal.addEventListener('abort', onAbort, { once: true });
+  const settled = new AbortController();
   try {
-    await Promise.race([store.put(key, body, signal, options), overdue]);
+    const putting = store.put(key, body, signal, options);
+    const aborted = signal.aborted ? Promise.resolve() : once(signal, 'abort', settled);
+    const toOverdue = () => new Overdue('the store did not stop in time after an abort', { cause: signal.reason });
+    await Promise.race([putting, aborted.then(() => orRejectAfter(GRACE_MS, putting, toOverdue))]);
   } catch (err) {
     if (err instanceof Overdue) throw err;
     const reason = body.error ?? (signal.aborted ? signal.reason : undefined);
@@ -118,7 +128,6 @@ export async function putWithDeadline(
     logger.error({ err, key }, 'object not stored');
     throw commonErrors.dependency_unavailable();
   } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', onAbort);
+    settled.abort();
   }
 }
