@@ -12,7 +12,7 @@ import { createReleases } from './resources/releases.ts';
 import { createTrustedIssuers } from './resources/trusted-issuers.ts';
 import { createTwoFactor } from './resources/two-factor.ts';
 import { createUploads } from './resources/uploads.ts';
-import type { Prepare } from './upload/content.ts';
+import type { OpenContent } from './upload/content.ts';
 
 /** The common part of the clients for Node.js and for browsers. */
 export class LatchkeyBase<Source> {
@@ -32,12 +32,12 @@ export class LatchkeyBase<Source> {
   readonly limits: ReturnType<typeof createLimits>;
   readonly #realtimeUrl: string;
 
-  constructor(options: LatchkeyOptions, prepare: Prepare<Source>) {
+  constructor(options: LatchkeyOptions, openContent: OpenContent<Source>) {
     const http = new Http(readOptions(options));
     this.applications = createApplications(http);
     this.levels = createLevels(http);
     this.keys = createRuntimeKeys(http);
-    this.files = createFiles(http, prepare);
+    this.files = createFiles(http, openContent);
     this.uploads = createUploads(http);
     this.releases = createReleases(http);
     this.apiKeys = createApiKeys(http);

@@ -2,7 +2,7 @@ import { LatchkeyError } from '../errors.ts';
 import type { Http } from '../http/http.ts';
 import type { CallOptions } from '../options.ts';
 import type { DownloadUrl, FilePage, FilesMetadata, StoredFile, UploadedFile } from '../types.ts';
-import type { Prepare } from '../upload/content.ts';
+import type { OpenContent } from '../upload/content.ts';
 import { type UploadOptions, uploadFile } from '../upload/upload.ts';
 
 export interface ListFilesOptions extends CallOptions {
@@ -17,7 +17,7 @@ interface DownloadUrlOptions extends CallOptions {
 }
 
 /** Private files of applications. */
-export const createFiles = <Source>(http: Http, prepare: Prepare<Source>) => ({
+export const createFiles = <Source>(http: Http, openContent: OpenContent<Source>) => ({
   /** A page of the files of an application, newest first. */
   list: (applicationId: string, options?: ListFilesOptions): Promise<FilePage> => listFiles(http, applicationId, options),
 
@@ -55,7 +55,7 @@ export const createFiles = <Source>(http: Http, prepare: Prepare<Source>) => ({
    *   large: before it is hashed, if the key may read limits
    */
   upload(applicationId: string, source: Source, options: UploadOptions = {}): Promise<UploadedFile> {
-    return uploadFile(http, prepare, { applicationId, source, options });
+    return uploadFile(http, openContent, { applicationId, source, options });
   },
 
   /**

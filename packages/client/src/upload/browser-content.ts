@@ -1,6 +1,6 @@
 import type { Http, HttpRequest, Success } from '../http/http.ts';
 import { fromFetch, type RawResponse, toConnectionError, withTimeout } from '../http/response.ts';
-import type { CheckSize, Content, ContentOptions } from './content.ts';
+import type { Content, ContentOptions } from './content.ts';
 import { type Xhr, XMLHttpRequest } from './xhr.ts';
 
 /**
@@ -9,19 +9,20 @@ import { type Xhr, XMLHttpRequest } from './xhr.ts';
  */
 export type BrowserSource = Blob | Uint8Array | ReadableStream<Uint8Array>;
 
-export async function prepareContent(source: BrowserSource, check: CheckSize, signal: AbortSignal | undefined): Promise<Content> {
+export async function openContent(source: BrowserSource): Promise<Content> {
   const blob = await toBlob(source);
-  const { name: given } = blob as { readonly name?: unknown };
-  const name = typeof given === 'string' ? given : undefined;
-  await check(blob.size, name);
-  const sha256 = await hash(blob);
-  signal?.throwIfAborted();
-  return {
-    name,
+  const { name } = blob as { readonly name?: unknown };
+  const content: Content = {
+    name: typeof name === 'string' ? name : undefined,
     byteSize: blob.size,
-    sha256,
+    /** Browsers hash only on pages of HTTPS and of the own machine, and only what is in memory. */
+    async hash() {
+      const { subtle } = globalThis.crypto as { readonly subtle?: typeof globalThis.crypto.subtle };
+      this.sha256 = subtle && new Uint8Array(await subtle.digest('SHA-256', await blob.arrayBuffer()));
+    },
     send: (http, request, options, from, to) => sendBlob(http, request, blob.slice(from, to), options),
   };
+  return content;
 }
 
 async function toBlob(source: BrowserSource): Promise<Blob> {
@@ -30,12 +31,6 @@ async function toBlob(source: BrowserSource): Promise<Blob> {
   return source instanceof Uint8Array
     ? new Blob([source as Uint8Array<ArrayBuffer>])
     : new Response(source as ReadableStream<Uint8Array<ArrayBuffer>>).blob();
-}
-
-/** Browsers hash only on pages of HTTPS and of the own machine, and only what is in memory. */
-async function hash(blob: Blob): Promise<Uint8Array | undefined> {
-  const { subtle } = globalThis.crypto as { readonly subtle?: typeof globalThis.crypto.subtle };
-  return subtle && new Uint8Array(await subtle.digest('SHA-256', await blob.arrayBuffer()));
 }
 
 async function sendBlob(http: Http, request: HttpRequest, blob: Blob, options: ContentOptions): Promise<Success> {

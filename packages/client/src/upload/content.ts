@@ -17,8 +17,10 @@ export interface Content {
   readonly name?: string | undefined;
   /** Undefined for a stream, which can be sent only once. */
   readonly byteSize: number | undefined;
-  /** SHA-256 of the bytes, if known: of a stream once it is sent. */
-  sha256: Uint8Array | undefined;
+  /** SHA-256 of the bytes, once it is known. */
+  sha256?: Uint8Array | undefined;
+  /** Sets `sha256`. A stream is hashed while it is sent. */
+  hash?(signal: AbortSignal | undefined): Promise<void>;
   /**
    * Sends the bytes, of a part those from `from` to before `to`. Every time that it waits is bounded
    * by `timeoutMs`.
@@ -27,10 +29,6 @@ export interface Content {
   close?(): Promise<void>;
 }
 
-/** Rejects sources of a size that the service rejects, before they are hashed and sent. */
-export type CheckSize = (byteSize: number, name: string | undefined) => Promise<void>;
-
-/** Opens a source, and hashes it if it can be read twice. */
-export type Prepare<Source> = (source: Source, check: CheckSize, signal: AbortSignal | undefined) => Promise<Content>;
+export type OpenContent<Source> = (source: Source) => Promise<Content>;
 
 export const toHex = (bytes: Uint8Array) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');

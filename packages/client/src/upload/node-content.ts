@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { CheckSize, Content } from './content.ts';
+import type { Content } from './content.ts';
 import { sendBytes } from './node-send.ts';
 
 /** A path, a `file:` URL, bytes, a `Blob`, or a stream. */
@@ -11,35 +11,28 @@ export type NodeSource = string | URL | Uint8Array | Blob | ReadableStream<Uint8
 /** Few calls of the system for a large file, and little memory. */
 const BUFFER_BYTES = 2 * 1024 * 1024;
 
-export async function prepareContent(source: NodeSource, check: CheckSize, signal: AbortSignal | undefined): Promise<Content> {
-  if (typeof source === 'string' || source instanceof URL) return prepareFile(source, check, signal);
-  if (source instanceof Uint8Array) {
-    const chunks = async function* (from: number, to: number) {
+export async function openContent(source: NodeSource): Promise<Content> {
+  if (typeof source === 'string' || source instanceof URL) return openFile(source);
+  if (source instanceof Uint8Array)
+    return createContent(source.byteLength, async function* (from, to) {
       yield source.subarray(from, to);
-    };
-    return prepareRepeatable({ byteSize: source.byteLength, chunks }, check, signal);
-  }
-  if (source instanceof Blob) {
-    const { name } = source as { readonly name?: unknown };
-    const chunks = (from: number, to: number) => source.slice(from, to).stream() as AsyncIterable<Uint8Array>;
-    return prepareRepeatable({ ...(typeof name === 'string' && { name }), byteSize: source.size, chunks }, check, signal);
-  }
-  return streamContent(source as AsyncIterable<Uint8Array>);
+    });
+  if (!(source instanceof Blob)) return createStreamContent(source as AsyncIterable<Uint8Array>);
+  const { name } = source as { readonly name?: unknown };
+  const readChunks: ReadChunks = (from, to) => source.slice(from, to).stream() as AsyncIterable<Uint8Array>;
+  return { ...createContent(source.size, readChunks), name: typeof name === 'string' ? name : undefined };
 }
 
-async function prepareFile(path: string | URL, check: CheckSize, signal: AbortSignal | undefined): Promise<Content> {
+async function openFile(path: string | URL): Promise<Content> {
   const handle = await open(path);
   const close = () => handle.close();
-  try {
-    const stats = await handle.stat();
-    if (!stats.isFile()) throw new TypeError(`${path} is not a file`);
-    const name = basename(path instanceof URL ? fileURLToPath(path) : path);
-    const chunks = (from: number, to: number) => readFileChunks(handle, from, to);
-    return { ...(await prepareRepeatable({ name, byteSize: stats.size, chunks }, check, signal)), close };
-  } catch (err) {
+  const stats = await handle.stat();
+  if (!stats.isFile()) {
     await close();
-    throw err;
+    throw new TypeError(`${path} is not a file`);
   }
+  const name = basename(path instanceof URL ? fileURLToPath(path) : path);
+  return { ...createContent(stats.size, (from, to) => readFileChunks(handle, from, to)), name, close };
 }
 
 /** Reads a part of a file into one buffer. */
@@ -54,46 +47,35 @@ async function* readFileChunks(handle: FileHandle, from: number, to: number): As
   }
 }
 
-/** Bytes that can be read from anywhere, and again. */
-interface RandomAccess {
-  readonly name?: string;
-  readonly byteSize: number;
-  chunks(from: number, to: number): AsyncIterable<Uint8Array>;
-}
+/** Reads bytes from anywhere, and again. */
+type ReadChunks = (from: number, to: number) => AsyncIterable<Uint8Array>;
 
-async function prepareRepeatable(bytes: RandomAccess, check: CheckSize, signal: AbortSignal | undefined): Promise<Content> {
-  const { name, byteSize } = bytes;
-  await check(byteSize, name);
-  const hash = createHash('sha256');
-  for await (const chunk of bytes.chunks(0, byteSize)) {
-    signal?.throwIfAborted();
-    hash.update(chunk);
-  }
-  return {
-    name,
-    byteSize,
-    sha256: hash.digest(),
-    send: (http, request, options, from = 0, to = byteSize) =>
-      sendBytes(http, request, { byteSize: to - from, chunks: () => bytes.chunks(from, to) }, options),
-  };
-}
+const createContent = (byteSize: number, readChunks: ReadChunks): Content => ({
+  byteSize,
+  async hash(signal) {
+    const hash = createHash('sha256');
+    for await (const chunk of readChunks(0, byteSize)) {
+      signal?.throwIfAborted();
+      hash.update(chunk);
+    }
+    this.sha256 = hash.digest();
+  },
+  send: (http, request, options, from = 0, to = byteSize) =>
+    sendBytes(http, request, { byteSize: to - from, chunks: () => readChunks(from, to) }, options),
+});
 
-/** A stream is hashed while it is sent. */
-function streamContent(stream: AsyncIterable<Uint8Array>): Content {
-  return {
-    byteSize: undefined,
-    sha256: undefined,
-    async send(http, request, options) {
-      const hash = createHash('sha256');
-      const chunks = async function* () {
-        for await (const chunk of stream) {
-          hash.update(chunk);
-          yield chunk;
-        }
-      };
-      const success = await sendBytes(http, request, { byteSize: undefined, chunks }, options);
-      this.sha256 = hash.digest();
-      return success;
-    },
-  };
-}
+const createStreamContent = (stream: AsyncIterable<Uint8Array>): Content => ({
+  byteSize: undefined,
+  async send(http, request, options) {
+    const hash = createHash('sha256');
+    const chunks = async function* () {
+      for await (const chunk of stream) {
+        hash.update(chunk);
+        yield chunk;
+      }
+    };
+    const success = await sendBytes(http, request, { byteSize: undefined, chunks }, options);
+    this.sha256 = hash.digest();
+    return success;
+  },
+});

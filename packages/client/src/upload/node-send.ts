@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { type ClientRequest, type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Http, HttpRequest, Success } from '../http/http.ts';
 import { fromFetch, type RawResponse, toConnectionError, withTimeout } from '../http/response.ts';
 import type { ContentOptions } from './content.ts';
@@ -73,14 +74,14 @@ async function sendRequest({ url, method, headers }: HttpRequest, body: Chunks, 
   // The service then rejects an upload before its bytes are sent.
   const outgoing = send(url, { method, headers: { ...headers, expect: '100-continue' }, signal });
   const responded = once(outgoing, 'response') as Promise<[IncomingMessage]>;
+  const ended = responded.then(
+    () => false as const,
+    () => false as const,
+  );
   try {
     outgoing.flushHeaders();
-    if ((await waitForContinue(outgoing, responded)) === 'send') {
-      const written = writeBody(outgoing, body, responded);
-      // The source may give its next chunk never.
-      written.catch(() => undefined);
-      await Promise.race([written, responded]);
-    }
+    // The source may give its next chunk never.
+    if (await isAwaited(outgoing, ended)) await Promise.race([writeBody(outgoing, body, ended), ended]);
     const [response] = await responded;
     return await readResponse(response);
   } finally {
@@ -89,31 +90,19 @@ async function sendRequest({ url, method, headers }: HttpRequest, body: Chunks, 
 }
 
 /** Resolves with whether to send the body. */
-function waitForContinue(outgoing: ClientRequest, responded: Promise<unknown>): Promise<'send' | 'stop'> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve('send'), CONTINUE_WAIT_MS);
-    const end = (what: 'send' | 'stop') => {
-      clearTimeout(timer);
-      resolve(what);
-    };
-    outgoing.once('continue', () => end('send'));
-    responded.then(
-      () => end('stop'),
-      () => end('stop'),
-    );
-  });
+async function isAwaited(outgoing: ClientRequest, ended: Promise<false>): Promise<boolean> {
+  const waited = new AbortController();
+  const continued = once(outgoing, 'continue', waited);
+  const isSlow = delay(CONTINUE_WAIT_MS, true, waited);
+  return Promise.race([continued.then(() => true), isSlow, ended]).finally(() => waited.abort());
 }
 
 /** Writes chunk after chunk until there is a response, or the connection broke. */
-async function writeBody(outgoing: ClientRequest, body: Chunks, responded: Promise<unknown>): Promise<void> {
-  const ended = responded.then(
-    () => true,
-    () => true,
-  );
+async function writeBody(outgoing: ClientRequest, body: Chunks, ended: Promise<false>): Promise<void> {
   for await (const chunk of body) {
     // The chunk must be out before the next one overwrites its buffer.
-    const written = new Promise<boolean>((resolve) => outgoing.write(chunk, (err) => resolve(err instanceof Error)));
-    if (await Promise.race([written, ended])) return;
+    const written = new Promise<boolean>((resolve) => outgoing.write(chunk, (err) => resolve(!err)));
+    if (!(await Promise.race([written, ended]))) return;
   }
   outgoing.end();
 }

@@ -2,7 +2,7 @@ import { LatchkeyError } from '../errors.ts';
 import { createIdempotencyKey, type Http, type HttpRequest } from '../http/http.ts';
 import { type CallOptions, checkTimeout } from '../options.ts';
 import type { UploadedFile } from '../types.ts';
-import { type Prepare, toHex, type UploadProgress } from './content.ts';
+import { type OpenContent, toHex, type UploadProgress } from './content.ts';
 import { CHUNK_BYTES, uploadInChunks } from './resumable.ts';
 
 export interface UploadOptions extends CallOptions {
@@ -42,20 +42,20 @@ interface Upload<Source> {
 
 export async function uploadFile<Source>(
   http: Http,
-  prepare: Prepare<Source>,
+  openContent: OpenContent<Source>,
   { applicationId, source, options }: Upload<Source>,
 ): Promise<UploadedFile> {
   const { signal, timeoutMs = TIMEOUT_MS, onProgress = () => undefined, replace = false } = options;
   checkTimeout(timeoutMs);
   signal?.throwIfAborted();
-  const content = await prepare(
-    source,
-    (byteSize, name) => checkSize(http, byteSize, options.name ?? name ?? 'The file', signal),
-    signal,
-  );
+  const content = await openContent(source);
   try {
-    const { byteSize, sha256 } = content;
+    const { byteSize } = content;
     const fileName = options.name ?? content.name;
+    if (byteSize !== undefined) await checkSize(http, byteSize, fileName ?? 'The file', signal);
+    await content.hash?.(signal);
+    signal?.throwIfAborted();
+    const { sha256 } = content;
     if (fileName === undefined) throw new TypeError('The source has no name: pass the option name');
     const sending = { signal, timeoutMs, onProgress };
     if (options.resume !== false && sha256 && byteSize !== undefined && byteSize > CHUNK_BYTES) {

@@ -115,6 +115,7 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
   const { uploads, files } = clients;
   const { method } = UploadService;
   const tus = { headersAlways: TUS, checkHead: checkVersion };
+  const failures = [method.getUpload, AppendUploadResponseSchema, 'application_forbidden', 'tus_version_unsupported'] as const;
 
   /** The upload of a path, whose application the principal may use. */
   async function find(
@@ -236,7 +237,7 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
       headers: tusHeaders.partial(),
       data: upload,
       successHeaders: { 'Upload-Length': 'Size of the whole file in bytes.', ...OFFSET_HEADERS },
-      failures: [method.getUpload, AppendUploadResponseSchema, 'application_forbidden', 'tus_version_unsupported'],
+      failures,
       message: 'Successfully fetched upload.',
       handle: async (request) => {
         const found = await find(request);
@@ -259,13 +260,7 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
       headers: tusHeaders.extend({ 'upload-offset': byteCount('Bytes that are stored already.', '0'), ...digestHeaders.shape }),
       successStatus: 204,
       successHeaders: OFFSET_HEADERS,
-      failures: [
-        'content_digest_required',
-        method.getUpload,
-        AppendUploadResponseSchema,
-        'application_forbidden',
-        'tus_version_unsupported',
-      ],
+      failures: ['content_digest_required', ...failures],
       message: '',
       handle: async (request) => {
         const { raw, reply, headers } = request;

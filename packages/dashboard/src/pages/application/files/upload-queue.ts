@@ -45,8 +45,6 @@ export interface QueueEnvironment {
   readonly onError: (error: unknown) => void;
 }
 
-/** The service accepts one upload of an account at a time. */
-const CONCURRENCY = 1;
 /** Most uploads in the queue. */
 export const QUEUE_MAX = 500;
 const PAUSE_DEFAULT_SECONDS = 10;
@@ -57,7 +55,6 @@ const IN_USE = 'A published release needs the file that has this name.';
 
 /** Highest number that a name gets by itself; each is a request. */
 const NUMBER_MAX = 9;
-const NUMBERS = Array.from({ length: NUMBER_MAX - 1 }, (_, i) => i + 2);
 
 function toState(name: string): UploadState {
   const problem = findNameProblem(name);
@@ -68,7 +65,8 @@ function toState(name: string): UploadState {
 export class UploadQueue {
   readonly #environment: QueueEnvironment;
   readonly #listeners = new Set<() => void>();
-  readonly #running = new Map<number, AbortController>();
+  /** The service accepts one upload of an account at a time. */
+  #running: { readonly id: number; readonly controller: AbortController } | undefined;
   #snapshot: QueueSnapshot = { uploads: [], pausedUntil: undefined };
   #lastId = 0;
 
@@ -109,16 +107,19 @@ export class UploadQueue {
   }
 
   cancel(id: number): void {
-    this.#running.get(id)?.abort();
+    this.#abort(id);
     this.#change(id, (upload) => ({ ...upload, state: { kind: 'cancelled' } }));
-    this.#startNext();
   }
 
   /** Removes an upload from the list. */
   remove(id: number): void {
-    this.#running.get(id)?.abort();
+    this.#abort(id);
     this.#publish({ uploads: this.#snapshot.uploads.filter((upload) => upload.id !== id) });
-    this.#startNext();
+  }
+
+  /** The next upload starts once this one has ended. */
+  #abort(id: number): void {
+    if (this.#running?.id === id) this.#running.controller.abort();
   }
 
   removeEnded(applicationId: string): void {
@@ -128,25 +129,23 @@ export class UploadQueue {
   }
 
   #startNext(): void {
-    if (this.#snapshot.pausedUntil !== undefined) return;
-    for (const upload of this.#snapshot.uploads) {
-      if (this.#running.size >= CONCURRENCY) return;
-      if (upload.state.kind === 'waiting' && !this.#running.has(upload.id)) void this.#run(upload);
-    }
+    if (this.#snapshot.pausedUntil !== undefined || this.#running) return;
+    const next = this.#snapshot.uploads.find(({ state }) => state.kind === 'waiting');
+    if (next) void this.#run(next);
   }
 
   async #run(upload: Upload): Promise<void> {
     const { id } = upload;
     const controller = new AbortController();
     const { signal } = controller;
-    this.#running.set(id, controller);
+    this.#running = { id, controller };
     this.#setState(id, { kind: 'running', sentBytes: 0, bytesPerSecond: 0 }, signal);
     try {
       this.#setState(id, await this.#send(upload, signal), signal);
     } catch (error) {
       if (!signal.aborted) this.#fail(id, error, signal);
     } finally {
-      this.#running.delete(id);
+      this.#running = undefined;
       this.#startNext();
     }
   }
@@ -168,9 +167,10 @@ export class UploadQueue {
 
   /** An upload with a name that is taken would count as an attempt. */
   async #findFreeName({ applicationId, file, name, ifTaken }: Upload, signal: AbortSignal): Promise<string | undefined> {
-    const numbers = ifTaken === 'number' ? NUMBERS : [];
-    for (const candidate of [name, ...numbers.map((number) => numberName(name, number))])
+    for (let number = 1; number <= (ifTaken === 'number' ? NUMBER_MAX : 1); number += 1) {
+      const candidate = number === 1 ? name : numberName(name, number);
       if (await this.#environment.isNameFree(applicationId, candidate, signal, file)) return candidate;
+    }
     return undefined;
   }
 
