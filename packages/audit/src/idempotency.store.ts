@@ -1,3 +1,4 @@
+import { RESULT_LIFETIME_MS, SECRET_RESULT_LIFETIME_MS } from '@latchkey/contract/idempotency-key';
 import { type QueryExecutorProvider, sql } from 'kysely';
 import type pg from 'pg';
 
@@ -15,9 +16,12 @@ export async function createIdempotencyTable(db: QueryExecutorProvider): Promise
   await sql`create index if not exists idempotency_record_expiry on idempotency_record (expires_at)`.execute(db);
 }
 
-export interface StoredResult {
+/** A call with the result that it has once its effect is made. */
+export interface PreparedCall {
+  readonly id: Buffer;
   readonly fingerprint: Buffer;
-  readonly credential: string | null;
+  /** The only credential that gets the result, where that holds a secret. */
+  readonly credential?: string | null;
   readonly result: Buffer;
 }
 
@@ -26,21 +30,26 @@ export interface StoredResult {
  * false while another transaction has it.
  */
 export async function lockCall(tx: QueryExecutorProvider, id: Buffer) {
-  const { rows } = await sql<{ locked: boolean } & { [N in keyof StoredResult]: StoredResult[N] | null }>`
+  const { rows } = await sql<{ locked: boolean; fingerprint: Buffer; credential: string | null; result: Buffer | null }>`
     select locked, fingerprint, credential, result
     from (select pg_try_advisory_xact_lock(${id.readBigInt64BE()}) as locked) call
     left join idempotency_record on id = ${id} and expires_at > now()`.execute(tx);
-  return rows[0];
+  return rows[0] as (typeof rows)[number];
 }
 
+/** Another call stored its result since {@link lockCall}. */
+export class ResultTakenError extends Error {}
+
 /**
- * Stores a result, and returns the id of the transaction; undefined if another call stored one
- * since {@link lockCall}.
+ * Stores the result of a call in the transaction of its effect, and returns the transaction's id.
+ *
+ * @throws ResultTakenError
  */
-export async function insertResult(
+export async function storeResult(
   tx: QueryExecutorProvider,
-  { id, fingerprint, credential, result, lifetimeMs }: StoredResult & { readonly id: Buffer; readonly lifetimeMs: number },
-): Promise<string | undefined> {
+  { id, fingerprint, credential = null, result }: PreparedCall,
+): Promise<string> {
+  const lifetimeMs = credential === null ? RESULT_LIFETIME_MS : SECRET_RESULT_LIFETIME_MS;
   const { rows } = await sql<{ xid: string }>`
     insert into idempotency_record as existing (id, fingerprint, credential, result, expires_at)
     values (${id}, ${fingerprint}, ${credential}, ${result}, now() + ${lifetimeMs} * interval '1 millisecond')
@@ -48,7 +57,8 @@ export async function insertResult(
       result = excluded.result, expires_at = excluded.expires_at
       where existing.expires_at <= now()
     returning pg_current_xact_id()::text as xid`.execute(tx);
-  return rows[0]?.xid;
+  if (!rows[0]) throw new ResultTakenError();
+  return rows[0].xid;
 }
 
 const DELETE_EXPIRED = {

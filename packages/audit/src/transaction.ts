@@ -3,7 +3,8 @@ import { isDatabaseUnavailable } from '@latchkey/kit/database/database';
 import { commonErrors, DomainError } from '@latchkey/kit/errors/errors';
 import { type Kysely, type QueryExecutorProvider, sql, type Transaction } from 'kysely';
 import { announce } from './announce.ts';
-import { hasKey, ResultTakenError, runOnce, takeCall } from './idempotency.ts';
+import { ResultTakenError, storeResult } from './idempotency.store.ts';
+import { findResult, hasKey, prepareCall, takeCall } from './idempotency.ts';
 
 /** A row of a transaction, which exists only if that was committed, and the transaction's id. */
 interface CommitProof {
@@ -40,13 +41,14 @@ export async function runTransaction<DB, T>(
 ): Promise<T> {
   const call = takeCall();
   if (!call) return runToOutcome(db, run, outcomeMsMax);
-  const runCall = (tx: Transaction<DB>) =>
-    runOnce(
-      tx,
-      call,
-      () => run(tx),
-      (proof) => addCommitProof(tx, { table: 'idempotency_record', ...proof }),
-    );
+  const runCall = async (tx: Transaction<DB>) => {
+    const earlier = call.isLookedUp ? undefined : await findResult<T>(tx, call);
+    if (earlier) return earlier.value;
+    const value = await run(tx);
+    const xid = await storeResult(tx, prepareCall(call, call.sealingKey, value));
+    addCommitProof(tx, { table: 'idempotency_record', id: call.id, xid });
+    return value;
+  };
   return runToOutcome(db, runCall, outcomeMsMax).catch((err: unknown) => {
     const isUndone = err instanceof DomainError && err.reason !== 'outcome_unknown';
     if (!(err instanceof ResultTakenError) && !(call.isLookedUp && isUndone)) throw err;

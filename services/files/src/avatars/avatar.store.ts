@@ -1,5 +1,6 @@
 import { formatActor, type Origin } from '@latchkey/audit/actor';
-import type { CallIdentity, PreparedCall } from '@latchkey/audit/idempotency';
+import type { CallIdentity } from '@latchkey/audit/idempotency';
+import type { PreparedCall } from '@latchkey/audit/idempotency.store';
 import { hasEnded } from '@latchkey/kit/database/process-lock';
 import { type Kysely, type Selectable, sql } from 'kysely';
 import type { AvatarTable, FilesDatabase } from '../db/schema.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { ResultTakenError, storePrepared } from '@latchkey/audit/idempotency';
+import { ResultTakenError, storeResult } from '@latchkey/audit/idempotency.store';
 import { newId } from '@latchkey/kit/validation/id';
 import { avatarDecodes } from '../files-metrics.ts';
 import { removeObjects } from '../storage/object-deletion/object-deletion.ts';
@@ -85,7 +85,7 @@ function commitImage({ db }: MakeContext, avatar: Avatar, image: Parameters<type
   if (!id || !fingerprint || !result) return setImage(db, avatarId, image);
   return db.transaction().execute(async (tx) => {
     const isSet = await setImage(tx, avatarId, image);
-    if (isSet) await storePrepared(tx, { id, fingerprint, result });
+    if (isSet) await storeResult(tx, { id, fingerprint, result });
     return isSet;
   });
 }
