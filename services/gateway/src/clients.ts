@@ -17,7 +17,7 @@ import { CredentialService } from '@latchkey/proto/latchkey/identity/v1/credenti
 import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { TrustedIssuerService } from '@latchkey/proto/latchkey/identity/v1/trusted_issuer_pb';
 import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
-import { currentRequest, formatRequestActor, type RequestContext } from './request-context.ts';
+import { currentRequest, formatRequestActor } from './request-context.ts';
 
 /** Each client's gRPC service, and the service that serves it. The likeliest errors come first. */
 export const CLIENTS = {
@@ -63,11 +63,6 @@ function hideOutcome(err: unknown): never {
   throw fromConnectError(err)?.reason === 'outcome_unknown' ? commonErrors.dependency_unavailable() : err;
 }
 
-function noteReplay<R extends { readonly header: Headers }>(response: R, request: RequestContext): R {
-  if (response.header.has(REPLAYED_HEADER)) request.isReplayed = true;
-  return response;
-}
-
 function forCurrentRequest(transport: Transport): Transport {
   return {
     unary(method, signal, timeoutMs = DEADLINES_MS.gateway, _header, input, values) {
@@ -79,7 +74,12 @@ function forCurrentRequest(transport: Transport): Transport {
         headers[ACTOR_HEADER] = formatRequestActor(request);
       if (request?.idempotency && method.parent !== AuthenticationService) Object.assign(headers, request.idempotency);
       const call = transport.unary(method, signal, timeoutMs, headers, input, values);
-      const response = request?.idempotency ? call.then((found) => noteReplay(found, request)) : call;
+      const response = request?.idempotency
+        ? call.then((found) => {
+            request.isReplayed ||= found.header.has(REPLAYED_HEADER);
+            return found;
+          })
+        : call;
       return BEFORE_EFFECT.has(method) ? response.catch(hideOutcome) : response;
     },
     stream: (...args) => transport.stream(...args),
