@@ -6,9 +6,8 @@ import {
 } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { type Insertable, type RawBuilder, type Selectable, sql, type Updateable } from 'kysely';
 import type pg from 'pg';
-import type { ApplicationTable, Db, SettingsRow } from '../db/schema.ts';
+import type { ApplicationTable, Db, PreviousRuntimeKeyTable, SettingsRow } from '../db/schema.ts';
 import { createEventReads, EPOCH } from '../event/event-log.store.ts';
-import { createPreviousKeyRead } from '../runtime-key/previous-key.store.ts';
 import type { RuntimeKeyType } from '../runtime-key/vault.ts';
 import type { Page } from './page.ts';
 
@@ -172,6 +171,9 @@ export async function selectLevels(db: Db, accountId: string, applicationId: str
 export type KeyHolderRow = SettingsRow &
   Pick<ApplicationRow, 'id' | 'account_id' | 'name' | 'last_sequence'> & { readonly epoch: string };
 
+/** The same of a rotated key, which may have expired. */
+type PreviousKeyRow = KeyHolderRow & Pick<Selectable<PreviousRuntimeKeyTable>, 'type' | 'expires_at' | 'last_used_at'>;
+
 /** A channel as updaters see it; its releases in JSON, null without published ones. */
 interface FeedRow {
   readonly name: string;
@@ -195,6 +197,12 @@ export function createReads(pool: pg.Pool) {
     socketKey: byKey('socket'),
     httpKey: byKey('http'),
   };
+  const selectByPreviousKey: (hash: Buffer) => Promise<PreviousKeyRow | undefined> = createSharedRead(pool, {
+    name: 'select-by-previous-key',
+    key: { hash: 'bytea' },
+    select: `select ${keyHolder}, type, expires_at, last_used_at
+      from previous_runtime_key join application on id = application_id where hash = asked.hash`,
+  });
   const selectSettings: (id: string, accountId: string) => Promise<SettingsRow | undefined> = createSharedRead(pool, {
     name: 'select-settings',
     key: { id: 'uuid', account_id: 'uuid' },
@@ -206,19 +214,7 @@ export function createReads(pool: pg.Pool) {
     select: `select name, http_key_hash, public_updates, releases::text from application
       left join release_feed on application_id = id and release_feed.channel = asked.channel where id = asked.id`,
   });
-  const selectById: (id: string) => Promise<KeyHolderRow | undefined> = createSharedRead(pool, {
-    name: 'select-by-id',
-    key: { id: 'uuid' },
-    select: `select ${keyHolder} from application where id = asked.id`,
-  });
-  return {
-    selectByKeyHash,
-    selectById,
-    selectPreviousKey: createPreviousKeyRead(pool),
-    selectSettings,
-    selectFeed,
-    selectEvents: createEventReads(pool),
-  };
+  return { selectByKeyHash, selectByPreviousKey, selectSettings, selectFeed, selectEvents: createEventReads(pool) };
 }
 
 export async function selectFirstSealedKey(db: Db) {

@@ -13,7 +13,7 @@ import { changeApplication } from '../application/change-application.ts';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../proto-errors.ts';
 import { toSettingsMessage } from '../setting/setting.ts';
-import { hasOverlap, markUsed, removePreviousKey, storePreviousKey } from './previous-key.store.ts';
+import { markUsed, removePreviousKey, storePreviousKey } from './previous-key.store.ts';
 import { fingerprintOf, type RuntimeKeyType } from './vault.ts';
 
 const HOUR_MS = 3_600_000;
@@ -41,14 +41,14 @@ export async function lookUpApplication(ctx: AppsContext, { key }: LookUpApplica
 
 /** The application of a key's hash, current or previous. A current key costs one statement. */
 export async function findKeyHolder(ctx: AppsContext, type: RuntimeKeyType, hash: Buffer): Promise<KeyHolderRow | undefined> {
-  const row = await ctx.reads.selectByKeyHash[type](hash);
-  if (row) return row;
+  const current = await ctx.reads.selectByKeyHash[type](hash);
+  if (current) return current;
   const now = ctx.clock();
-  const previous = await ctx.reads.selectPreviousKey(hash);
+  const previous = await ctx.reads.selectByPreviousKey(hash);
   if (previous?.type !== type || previous.expires_at <= now) return undefined;
   const since = new Date(now.getTime() - USE_INTERVAL_MS);
   if (!previous.last_used_at || previous.last_used_at <= since) await markUsed(ctx.db, hash, now, since);
-  return ctx.reads.selectById(previous.application_id);
+  return previous;
 }
 
 /**
@@ -66,8 +66,7 @@ export async function rotateRuntimeKey(ctx: Acting<AppsContext>, request: Rotate
   return changeApplication(ctx, request, async ({ tx, row, update, record }) => {
     // Under the lock: a rotation that waited for another must be dated after it.
     const now = ctx.clock();
-    const isOverlapping = await hasOverlap(tx, row.id, type, now);
-    if (isOverlapping && !endPrevious) throw errors.overlap_active();
+    if ((await removePreviousKey(tx, row.id, type, now)) && !endPrevious) throw errors.overlap_active();
     const recent = row.recent_rotations
       .filter((time) => time.getTime() > now.getTime() - HOUR_MS)
       .sort((a, b) => a.getTime() - b.getTime());
@@ -79,7 +78,6 @@ export async function rotateRuntimeKey(ctx: Acting<AppsContext>, request: Rotate
       throw errors.rotation_limit_reached({ policy: 'rotations', limit: rotationsMax, windowMs: HOUR_MS, retryMs });
     }
     if (overlapSeconds > 0) await storePreviousKey(tx, row.id, type, new Date(now.getTime() + overlapSeconds * 1_000));
-    else if (isOverlapping) await removePreviousKey(tx, row.id, type);
     const { hash, sealed } = ctx.vault.create(type, row.id);
     const key =
       type === 'socketKey'
@@ -103,9 +101,7 @@ export async function endKeyOverlap(ctx: Acting<AppsContext>, request: EndKeyOve
   const type = toKeyType(request.type);
   await changeApplication(ctx, request, async ({ tx, row, addEvent, record }) => {
     const now = ctx.clock();
-    const isOverlapping = await hasOverlap(tx, row.id, type, now);
-    if (!isOverlapping) return;
-    await removePreviousKey(tx, row.id, type);
+    if (!(await removePreviousKey(tx, row.id, type, now))) return;
     await addEvent({ case: 'runtimeKeyRotated', value: { type } }, now);
     await record('application.key_overlap_ended', { type });
   });
