@@ -1,13 +1,13 @@
 import { createReadStream } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { changeEpoch } from '@latchkey/apps/event/event-log.store';
+import { changeEpochOf } from '@latchkey/apps/event/new-epoch-command';
 import { prepareCopiedCluster } from '@latchkey/embedded/postgres/copied-cluster';
 import { copyFile, copyFolder, syncFolder, unlessMissing } from '@latchkey/embedded/postgres/copy-files';
 import { startPostgres } from '@latchkey/embedded/postgres/postgres';
 import { readServiceDatabaseUrl } from '@latchkey/embedded/postgres/service-databases';
 import { acquireDataDirLock } from '@latchkey/embedded/process/data-dir-lock';
-import { createDatabase, isMissingTable } from '@latchkey/kit/database/database';
+import { isMissingTable } from '@latchkey/kit/database/database';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { Unpack } from 'tar';
 import { checkCopy } from './backup.ts';
@@ -59,15 +59,10 @@ export async function restore(target: BackupTarget): Promise<void> {
 
 /** So that no live client resumes into other events under the numbers that it knows. */
 async function changeEventEpoch(url: string): Promise<void> {
-  const database = createDatabase({ url, schema: 'apps', poolMax: 1, logger: createLogger('restore', 'silent') });
-  try {
-    await changeEpoch(database.pool);
-  } catch (err) {
+  await changeEpochOf(url, createLogger('restore', 'silent')).catch((err: unknown) => {
     // A backup of an earlier release: its first start creates the table, with another epoch.
     if (!isMissingTable(err)) throw err;
-  } finally {
-    await database.close();
-  }
+  });
 }
 
 async function requireEmpty(dir: string): Promise<void> {
