@@ -17,12 +17,18 @@ export class Connection {
   /** Undefined while the connection is open. */
   closed: Closed | undefined;
   readonly #frames: string[] = [];
-  readonly #close: () => void;
+  readonly #ended = new AbortController();
   #wake: () => void = () => undefined;
 
-  /** @param close closes the socket */
-  constructor(close: () => void) {
-    this.#close = close;
+  /** @param close closes the socket. The signal ends the connection. */
+  constructor(close: () => void, signal: AbortSignal | undefined) {
+    this.whenEnded.addEventListener('abort', close);
+    signal?.addEventListener('abort', () => this.end({ code: 1000, reason: 'aborted' }), { signal: this.whenEnded });
+  }
+
+  /** Aborted once the connection has ended. */
+  get whenEnded(): AbortSignal {
+    return this.#ended.signal;
   }
 
   receive(frame: string): void {
@@ -36,7 +42,7 @@ export class Connection {
   end(closed: Closed): void {
     if (this.closed) return;
     this.closed = closed;
-    this.#close();
+    this.#ended.abort();
     this.#wake();
   }
 

@@ -1,6 +1,6 @@
 import { LatchkeyError } from '../errors.ts';
 import { sleep } from '../http/retry.ts';
-import type { Closed, Connection } from './connection.ts';
+import type { Closed } from './connection.ts';
 import type { ListenOptions, LiveEvent, WebSocketClass } from './events.ts';
 import { delayMsMax, GOOD_AFTER_MS } from './reconnect.ts';
 import { connectWebSocket, onOnline } from './web-socket.ts';
@@ -32,13 +32,14 @@ export async function* listen(options: ListenOptions, clock: Clock = {}): AsyncG
   const { onState = () => undefined, signal } = options;
   const { random = Math.random, wait = waitToReconnect, now = () => performance.now() } = clock;
   const WebSocket = readWebSocketClass(options);
+  const connect = isWs(WebSocket) ? connectWs : connectWebSocket;
   let { lastEventId } = options;
   let failures = 0;
   while (!signal?.aborted) {
     onState({ state: 'connecting' });
     if (signal?.aborted) return;
     let readyAt = Number.POSITIVE_INFINITY;
-    const connection = connect(WebSocket, options, lastEventId, clock);
+    const connection = connect(WebSocket, options, lastEventId, clock.deadAfterMs);
     try {
       for await (const event of connection.events()) {
         if (event.type === 'latchkey.connection.ready') {
@@ -63,8 +64,7 @@ export async function* listen(options: ListenOptions, clock: Clock = {}): AsyncG
     throwIfFinal(closed);
     const wasOpen = readyAt < Number.POSITIVE_INFINITY;
     if (now() - readyAt >= GOOD_AFTER_MS) failures = 0;
-    const knowsStatus = isWs(WebSocket);
-    const delayMs = (closed.retryAfterMs ?? 0) + Math.round(random() * delayMsMax({ failures, wasOpen, knowsStatus }));
+    const delayMs = (closed.retryAfterMs ?? 0) + Math.round(random() * delayMsMax(failures, wasOpen, isWs(WebSocket)));
     failures += 1;
     const { reason, code, status } = closed;
     onState({ state: 'waiting', delayMs, reason, code, status, failures });
@@ -81,16 +81,6 @@ function readWebSocketClass({ WebSocket, socketKey }: ListenOptions): WebSocketC
   // An invalid header or sub-protocol would appear in the error of the socket.
   if (!/^[\x21-\x7e]+$/.test(socketKey)) throw new TypeError('socketKey has characters that no key has, or is empty');
   return found;
-}
-
-function connect(
-  WebSocket: WebSocketClass,
-  options: ListenOptions,
-  lastEventId: string | undefined,
-  { deadAfterMs }: Clock,
-): Connection {
-  if (!isWs(WebSocket)) return connectWebSocket(WebSocket, options, lastEventId);
-  return connectWs(WebSocket, options, { lastEventId, ...(deadAfterMs !== undefined && { deadAfterMs }) });
 }
 
 function throwIfFinal({ code, status = 0 }: Closed): void {

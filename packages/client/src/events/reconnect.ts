@@ -10,19 +10,14 @@ const FIRST_DELAY_MS = 10_000;
 const FAILURES_MANY = 10;
 const RARE_DELAY_MS_MAX = 300_000;
 
-interface Attempts {
-  /** Connections that failed in a row before this one. */
-  readonly failures: number;
-  readonly wasOpen: boolean;
-  /** True if the socket shows the status of a rejected handshake. */
-  readonly knowsStatus: boolean;
-}
-
 /**
  * Longest delay before the next connection, in milliseconds. The delay is random up to it, so that
  * the clients of a stopped node do not all reconnect in the same moment.
+ *
+ * @param failures connections that failed in a row before this one
+ * @param knowsStatus whether the socket shows the status of a rejected handshake
  */
-export function delayMsMax({ failures, wasOpen, knowsStatus }: Attempts): number {
+export function delayMsMax(failures: number, wasOpen: boolean, knowsStatus: boolean): number {
   const limitMs = knowsStatus || failures < FAILURES_MANY ? DELAY_MS_MAX : RARE_DELAY_MS_MAX;
   return Math.min(limitMs, Math.max(wasOpen ? FIRST_DELAY_MS : 0, DELAY_MS * 2 ** failures));
 }

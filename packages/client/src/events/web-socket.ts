@@ -17,15 +17,10 @@ export function connectWebSocket(
   const address = new URL(url);
   if (lastEventId !== undefined) address.searchParams.set('lastEventId', lastEventId);
   const socket = new WebSocket(address.href, ['cloudevents.json', `bearer.${socketKey}`]) as WebSocketLike;
-  const ended = new AbortController();
-  const connection = new Connection(() => {
-    ended.abort();
-    socket.close();
-  });
+  const connection = new Connection(() => socket.close(), signal);
   // A browser hides the service's pings, but reports a change of the network. The connection is
   // likely dead then, which would stay unnoticed for minutes.
-  onOnline(() => connection.end({ code: 1006, reason: 'the network changed' }), ended.signal);
-  signal?.addEventListener('abort', () => connection.end({ code: 1000, reason: 'aborted' }), { signal: ended.signal });
+  onOnline(() => connection.end({ code: 1006, reason: 'the network changed' }), connection.whenEnded);
   socket.onclose = ({ code, reason }) => connection.end({ code, reason: reason || `closed with ${code}` });
   // Node.js would report an error without a listener; `close` follows.
   socket.onerror = () => undefined;

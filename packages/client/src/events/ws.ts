@@ -35,31 +35,24 @@ export const isWs = (WebSocket: WebSocketClass): boolean => 'on' in WebSocket.pr
 export function connectWs(
   WebSocket: WebSocketClass,
   { url, socketKey, signal }: ListenOptions,
-  { lastEventId, deadAfterMs = DEAD_AFTER_MS }: { readonly lastEventId: string | undefined; readonly deadAfterMs?: number },
+  lastEventId: string | undefined,
+  deadAfterMs = DEAD_AFTER_MS,
 ): Connection {
   const headers = { authorization: `Bearer ${socketKey}`, ...(lastEventId !== undefined && { 'last-event-id': lastEventId }) };
   const socket = new WebSocket(url, ['cloudevents.json'], { headers, ...BOUNDS }) as WsSocket;
-  const ended = new AbortController();
   const connection = new Connection(() => {
-    ended.abort();
     clearTimeout(timer);
     socket.close(1000);
-  });
+  }, signal);
   const drop = (reason: string) => {
     connection.end({ code: 1006, reason });
     socket.terminate();
   };
-  const startTimer = () => setTimeout(() => drop('no sign of life'), deadAfterMs);
-  let timer = startTimer();
-  const refresh = () => {
-    clearTimeout(timer);
-    if (!connection.closed) timer = startTimer();
-  };
-  signal?.addEventListener('abort', () => connection.end({ code: 1000, reason: 'aborted' }), { signal: ended.signal });
-  socket.on('open', refresh);
-  socket.on('ping', refresh);
+  const timer = setTimeout(() => drop('no sign of life'), deadAfterMs);
+  socket.on('open', () => timer.refresh());
+  socket.on('ping', () => timer.refresh());
   socket.on('message', (data) => {
-    refresh();
+    timer.refresh();
     connection.receive(String(data));
   });
   socket.on('unexpected-response', (_request, response) => {

@@ -35,15 +35,8 @@ interface Parts {
   readonly body?: unknown;
 }
 
-export interface SendOptions extends ChangeOptions {
-  /**
-   * True if a second request changes nothing more than the first one; true for GET, and for changes
-   * that carry an idempotency key.
-   */
-  readonly idempotent?: boolean;
-}
-
-export interface RepeatOptions extends SendOptions {
+export interface RepeatOptions {
+  readonly signal?: AbortSignal | undefined;
   /** True if the body can be sent twice; true unless given. */
   readonly repeatable?: boolean;
 }
@@ -71,23 +64,22 @@ export class Http {
   }
 
   /** Calls a route, and resolves with `data`. */
-  async call<T extends Target>(target: T, input: InputOf<T>, options: SendOptions = {}): Promise<DataOf<T>> {
+  async call<T extends Target>(target: T, input: InputOf<T>, options: ChangeOptions = {}): Promise<DataOf<T>> {
     const { envelope } = await this.send(target, input, options);
     return (envelope as { readonly data?: unknown }).data as DataOf<T>;
   }
 
   /** Calls a route. */
-  async send<T extends Target>(target: T, input: InputOf<T>, options: SendOptions = {}): Promise<Success<EnvelopeOf<T>>> {
+  async send<T extends Target>(target: T, input: InputOf<T>, options: ChangeOptions = {}): Promise<Success<EnvelopeOf<T>>> {
     const { body } = input as Parts;
     const request = this.toRequest(target, input);
     if (body !== undefined) request.headers['content-type'] = 'application/json';
     const init = body === undefined ? {} : { body: JSON.stringify(body) };
     const { idempotencyKey = createIdempotencyKey(), ifMatch } = options;
     if (ifMatch !== undefined) request.headers['if-match'] = ifMatch;
-    const isKeyed = request.method !== 'GET' && request.path.startsWith('/api/v1/panel/');
-    if (isKeyed) request.headers['idempotency-key'] = idempotencyKey;
-    const idempotent = options.idempotent ?? (isKeyed || request.method === 'GET');
-    const success = await this.repeat(request, { ...options, idempotent }, () => this.attempt(request, init, options.signal));
+    if (request.method !== 'GET' && request.path.startsWith('/api/v1/panel/'))
+      request.headers['idempotency-key'] = idempotencyKey;
+    const success = await this.repeat(request, options, () => this.attempt(request, init, options.signal));
     return success as Success<EnvelopeOf<T>>;
   }
 
@@ -110,8 +102,9 @@ export class Http {
 
   /** Runs the attempts of a request, each with the CSRF token that it may need. */
   repeat<T>(request: HttpRequest, options: RepeatOptions, attempt: () => Promise<T>): Promise<T> {
-    const { signal, idempotent = false, repeatable = true } = options;
+    const { signal, repeatable = true } = options;
     const retries = repeatable ? this.options.retries : 0;
+    const idempotent = request.method === 'GET' || 'idempotency-key' in request.headers;
     return withRetries(() => this.#withCsrfToken(request, options, attempt), { retries, idempotent, signal });
   }
 

@@ -15,11 +15,7 @@ type JsonOf<T> = T extends { readonly content: { readonly 'application/json': in
 
 /** The success envelope of a route. */
 export type EnvelopeOf<T extends Target> =
-  OperationOf<T> extends { readonly responses: { readonly 200: infer R } }
-    ? JsonOf<R>
-    : OperationOf<T> extends { readonly responses: { readonly 201: infer R } }
-      ? JsonOf<R>
-      : never;
+  OperationOf<T> extends { readonly responses: infer R } ? JsonOf<R[keyof R & (200 | 201)]> : never;
 
 /** `data` in the success envelope of a route. */
 export type DataOf<T extends Target> = EnvelopeOf<T> extends { readonly data: infer D } ? D : undefined;

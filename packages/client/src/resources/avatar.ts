@@ -17,8 +17,7 @@ export const createAvatar = (http: Http) => ({
     const bytes = image instanceof Blob ? await image.arrayBuffer() : (image as Uint8Array<ArrayBuffer>);
     const sha256 = await subtle?.digest('SHA-256', bytes);
     if (sha256) addDigest(request, new Uint8Array(sha256), idempotencyKey);
-    const idempotent = sha256 !== undefined;
-    const { envelope } = await http.repeat(request, { signal, idempotent }, () => http.attempt(request, { body }, signal));
+    const { envelope } = await http.repeat(request, { signal }, () => http.attempt(request, { body }, signal));
     return envelope.data as { readonly avatarUrl: string };
   },
 
@@ -29,12 +28,11 @@ export const createAvatar = (http: Http) => ({
    */
   get({ v, signal }: CallOptions & { readonly v?: string | undefined } = {}): Promise<Blob> {
     const request = http.toRequest('GET /api/v1/panel/avatar', { query: { v } });
-    return http.repeat(request, { signal, idempotent: true }, () => http.attempt(request, {}, signal, readImage));
+    return http.repeat(request, { signal }, () => http.attempt(request, {}, signal, readImage));
   },
 
   /** Removes the avatar, if there is one. */
-  remove: (options?: CallOptions): Promise<void> =>
-    http.call('DELETE /api/v1/panel/avatar', {}, { ...options, idempotent: true }),
+  remove: (options?: CallOptions): Promise<void> => http.call('DELETE /api/v1/panel/avatar', {}, options),
 });
 
 async function readImage(response: Response): Promise<Blob> {

@@ -92,7 +92,7 @@ async function findOrCreate(http: Http, description: Description): Promise<Uploa
   request.headers['upload-metadata'] = metadata.join();
   request.headers['idempotency-key'] = createIdempotencyKey();
   try {
-    const created = await http.repeat(request, { signal, idempotent: true }, () => http.attempt(request, {}, signal));
+    const created = await http.repeat(request, { signal }, () => http.attempt(request, {}, signal));
     return created.envelope.data as Upload;
   } catch (err) {
     if (err instanceof LatchkeyError && err.code === 'file_name_taken') return undefined;

@@ -67,7 +67,7 @@ export async function uploadFile<Source>(
     const request = http.toRequest(TARGET, { query: { applicationId, fileName, ...(replace && { replace }) } });
     request.headers['content-type'] = BYTES;
     if (sha256) addDigest(request, sha256, options.idempotencyKey);
-    const repetition = { signal, idempotent: sha256 !== undefined, repeatable: byteSize !== undefined };
+    const repetition = { signal, repeatable: byteSize !== undefined };
     const success = await http.repeat(request, repetition, () => content.send(http, request, sending));
     return checkStored(success.envelope.data as UploadedFile, content.sha256);
   } finally {
