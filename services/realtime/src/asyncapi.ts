@@ -1,7 +1,7 @@
 import { type DescField, getOption, hasOption } from '@bufbuild/protobuf';
 import { LIVE_EVENT_TYPE_PREFIX, REALTIME_PATH } from '@latchkey/contract/cloud-event';
 import { VERSION } from '@latchkey/contract/lengths';
-import { ApplicationEventSchema, live, type TextRule, text } from '@latchkey/proto/latchkey/apps/v1/event_pb';
+import { ApplicationEventSchema, live, text } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { CONNECTION_READY, KEY_EXPIRING } from './frame/frame.ts';
 
 const DESCRIPTION = [
@@ -55,21 +55,25 @@ interface Message {
   readonly name: string;
   readonly type: string;
   readonly summary: string;
-  readonly data: object;
+  /** Schemas, each with the value that it has in the example. */
+  readonly data: Readonly<Record<string, { readonly example: unknown; readonly [keyword: string]: unknown }>>;
   readonly sequence?: object;
-  readonly example: object;
+  /** Attributes of the example. */
+  readonly attributes: object;
 }
 
-function toMessage({ name, type, summary, data, sequence, example }: Message) {
+function toMessage({ name, type, summary, data, sequence, attributes }: Message) {
   const required = Object.keys(data);
-  const dataSchema = { type: 'object', properties: data, ...(required.length > 0 && { required }) };
+  const schemas = Object.fromEntries(Object.entries(data).map(([field, { example, ...schema }]) => [field, schema]));
+  const examples = Object.fromEntries(Object.entries(data).map(([field, { example }]) => [field, example]));
+  const dataSchema = { type: 'object', properties: schemas, ...(required.length > 0 && { required }) };
   const properties = { ...ATTRIBUTES, type: { type: 'string', const: type }, data: dataSchema, ...(sequence && { sequence }) };
   return {
     name: type,
     title: type,
     summary,
     payload: { type: 'object', properties, required: Object.keys(properties) },
-    examples: [{ name, payload: { ...EXAMPLE, type, ...example } }],
+    examples: [{ name, payload: { ...EXAMPLE, type, ...attributes, data: examples } }],
   };
 }
 
@@ -78,45 +82,32 @@ const ready = toMessage({
   type: CONNECTION_READY,
   summary: 'The state of the application. The first frame of each connection, without a `sequence`.',
   data: {
-    applicationId: { type: 'string', format: 'uuid' },
-    name: { type: 'string', minLength: 1 },
-    status: { type: 'string', enum: ['online', 'paused'] },
-    version: { type: 'string', minLength: VERSION.min, maxLength: VERSION.max },
+    applicationId: { type: 'string', format: 'uuid', example: '019a9e3c-52f0-7c41-b0f3-6d1a8e5f2b90' },
+    name: { type: 'string', minLength: 1, example: 'Difference Engine' },
+    status: { type: 'string', enum: ['online', 'paused'], example: 'online' },
+    version: { type: 'string', minLength: VERSION.min, maxLength: VERSION.max, example: '1.0' },
     lastSequence: {
       type: 'string',
       pattern: '^(0|[1-9]\\d*)$',
       description: '`sequence` of the newest event in this snapshot; `0`: no event yet.',
+      example: '6',
     },
     resumed: {
       type: 'boolean',
       description:
         "True: all events after the client's `sequence` follow. False: it sent none, or some are no longer stored; the snapshot replaces them.",
+      example: false,
     },
   },
-  example: {
-    id: '019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15',
-    time: '2026-05-12T09:00:00.000Z',
-    data: {
-      applicationId: '019a9e3c-52f0-7c41-b0f3-6d1a8e5f2b90',
-      name: 'Difference Engine',
-      status: 'online',
-      version: '1.0',
-      lastSequence: '6',
-      resumed: false,
-    },
-  },
+  attributes: { id: '019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15', time: '2026-05-12T09:00:00.000Z' },
 });
 
 const keyExpiring = toMessage({
   name: 'keyExpiring',
   type: KEY_EXPIRING,
   summary: 'The socket key was rotated. It is accepted until `expiresAt`; the connection is closed with 4103 then.',
-  data: { expiresAt: { type: 'string', format: 'date-time' } },
-  example: {
-    id: '019a9e47-4b1a-7c63-9d2f-8e5f0a6c3b71',
-    time: '2026-05-12T09:03:12.004Z',
-    data: { expiresAt: '2026-05-13T09:03:12.000Z' },
-  },
+  data: { expiresAt: { type: 'string', format: 'date-time', example: '2026-05-13T09:03:12.000Z' } },
+  attributes: { id: '019a9e47-4b1a-7c63-9d2f-8e5f0a6c3b71', time: '2026-05-12T09:03:12.004Z' },
 });
 
 /** Each event for live clients, by its options in the protocol. */
@@ -125,19 +116,18 @@ const events = Object.fromEntries(
 );
 
 function describeEvent(event: DescField) {
-  const fields = event.message?.fields ?? [];
-  const mapFields = (describe: (rule: TextRule) => unknown) =>
-    Object.fromEntries(fields.map((field) => [field.jsonName, describe(getOption(field, text))]));
+  const data = (event.message?.fields ?? []).map((field) => {
+    const { const: only, minLength, maxLength, example } = getOption(field, text);
+    const rule = only ? { const: only, example: only } : { minLength, maxLength, example };
+    return [field.jsonName, { type: 'string', ...rule }] as const;
+  });
   return toMessage({
     name: event.localName,
     type: LIVE_EVENT_TYPE_PREFIX + event.name,
     summary: getOption(event, live),
+    data: Object.fromEntries(data),
     sequence: SEQUENCE,
-    data: mapFields(({ const: only, minLength, maxLength }) => ({
-      type: 'string',
-      ...(only ? { const: only } : { minLength, maxLength }),
-    })),
-    example: { ...EVENT_EXAMPLE, data: mapFields(({ const: only, example }) => only || example) },
+    attributes: EVENT_EXAMPLE,
   });
 }
 

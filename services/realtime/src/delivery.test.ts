@@ -75,7 +75,7 @@ it('closes the sockets of a rotated key with 4103 on every node, and those of no
 });
 
 it('tells the sockets of an old key once when an overlap ends, and closes them with 4103 then', async () => {
-  const node = await startNode(apps, redisUrl, NEVER);
+  const node = await startNode(apps, redisUrl, { reconcileMs: 50 });
   const old = await node.open(application);
   const expiresAt = new Date(Date.now() + 1_500);
   const { socketKey: oldKey } = application;

@@ -15,8 +15,8 @@ const REPAIRS_MAX = 16;
 
 /**
  * Compares hubs with the apps service, and repairs them: fetches the events that they missed,
- * closes the sockets of rotated keys and deleted applications, and tells sockets when their key
- * expires.
+ * closes the sockets of rotated keys, after their overlap, and of deleted applications, and tells
+ * sockets when their key expires.
  */
 export function createReconciler({
   apps,
@@ -106,7 +106,7 @@ export function createReconciler({
     await hub.each((socket) => {
       if (socket.keyFingerprint === state.keyFingerprint) return;
       if (socket.keyFingerprint === previousKey?.fingerprint)
-        return socket.expireKey(previousKey.expiresAt, encodeKeyExpiring(hub.applicationId, hub.epoch, previousKey.expiresAt));
+        return socket.announceExpiry(encodeKeyExpiring(hub.applicationId, hub.epoch, previousKey.expiresAt));
       // The key of a socket opened after the call may be newer than its response, or older.
       if (socket.verifiedAt >= startedAt) isUncertain = true;
       else socket.close(CLOSE.keyRotated);

@@ -59,7 +59,7 @@ export class LiveSocket {
   #isReading = false;
   #blockedTimer: NodeJS.Timeout | undefined;
   #pingTimer: NodeJS.Timeout;
-  #expiryTimer: NodeJS.Timeout | undefined;
+  #knowsExpiry = false;
 
   constructor(options: LiveSocketOptions) {
     this.#ws = options.ws;
@@ -97,11 +97,10 @@ export class LiveSocket {
     }
   }
 
-  /** Tells the client once when its key expires, and closes the connection then. */
-  expireKey(expiresAt: Date, text: string): void {
-    if (this.#expiryTimer) return;
-    this.#ws.send(text);
-    this.#expiryTimer = setTimeout(() => this.close(CLOSE.keyRotated), Math.max(0, expiresAt.getTime() - Date.now()));
+  /** Tells the client once when its key expires. */
+  announceExpiry(text: string): void {
+    if (!this.#knowsExpiry) this.#ws.send(text);
+    this.#knowsExpiry = true;
   }
 
   close({ code, reason }: Close): void {
@@ -186,7 +185,6 @@ export class LiveSocket {
     ws.on('close', () => {
       clearTimeout(this.#blockedTimer);
       clearTimeout(this.#pingTimer);
-      clearTimeout(this.#expiryTimer);
     });
     ws.on('message', (_, isBinary) => {
       if (this.#isFlood()) return;

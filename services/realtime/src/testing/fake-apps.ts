@@ -156,10 +156,11 @@ export class FakeApps {
             epoch: this.epoch,
             lastSequence: BigInt(lastSequence),
             socketKeyFingerprint: socketKey.slice(-6),
-            ...(previousKey && {
-              previousSocketKeyFingerprint: previousKey.text.slice(-6),
-              previousSocketKeyExpiresAt: timestampFromDate(previousKey.expiresAt),
-            }),
+            ...(previousKey &&
+              previousKey.expiresAt > new Date() && {
+                previousSocketKeyFingerprint: previousKey.text.slice(-6),
+                previousSocketKeyExpiresAt: timestampFromDate(previousKey.expiresAt),
+              }),
           }));
           return { states };
         }),
