@@ -1,9 +1,9 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type DescMethodUnary, fromBinary, type Message } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { errorFromJsonBytes } from '@connectrpc/connect/protocol-connect';
+import DataLoader from 'dataloader';
 import { BATCH_CALLS_MAX, BATCH_TYPE, type BatchPart, decodeBatch, encodeBatch } from '../batch.ts';
-import type { HeaderSource } from '../call.ts';
+import { canceled, type HeaderSource } from '../call.ts';
 import { readBody } from './read-response.ts';
 import { serialize, type UnaryCall } from './unary-call.ts';
 
@@ -18,13 +18,9 @@ export interface ResponseFacts {
   readonly isError: boolean;
 }
 
-type CallPart = BatchPart<CallFacts>;
-
-interface Batch {
-  /** Calls that have not been canceled. */
-  readonly calls: Set<CallPart>;
-  readonly responses: Promise<ReadonlyMap<CallPart, BatchPart<ResponseFacts> | undefined>>;
-  request?: UnaryCall;
+interface BatchedCall extends BatchPart<CallFacts> {
+  isCanceled: boolean;
+  cancel(reason: unknown): void;
 }
 
 /**
@@ -33,44 +29,43 @@ interface Batch {
  * not sent, or its response is ignored; the request is aborted once all its calls are canceled.
  */
 export function createBatchedCalls(createRequest: (timeoutMs: number) => UnaryCall) {
-  const open = new Map<DescMethodUnary, Batch>();
-  const begin = (method: DescMethodUnary): Batch => {
-    const calls = new Set<CallPart>();
-    const send = async () => {
-      await nextTurn();
-      if (open.get(method) === batch) open.delete(method);
-      const sent = [...calls];
-      if (sent.length === 0) return new Map();
-      batch.request = createRequest(Math.max(...sent.map(({ facts }) => facts.timeoutMs)));
-      const body = readBody(await batch.request.send(method, encodeBatch(sent), {}, BATCH_TYPE), BATCH_TYPE);
+  const loaders = new Map<DescMethodUnary, DataLoader<BatchedCall, Message>>();
+  const createLoader = (method: DescMethodUnary) => {
+    const send = async (all: readonly BatchedCall[]) => {
+      const calls = all.filter(({ isCanceled }) => !isCanceled);
+      if (calls.length === 0) return all.map(canceled);
+      const request = createRequest(Math.max(...calls.map(({ facts }) => facts.timeoutMs)));
+      const open = new Set(calls);
+      for (const call of calls) call.cancel = (reason) => open.delete(call) && open.size === 0 && request.abort(reason);
+      const body = readBody(await request.send(method, encodeBatch(calls), {}, BATCH_TYPE), BATCH_TYPE);
       const responses = decodeBatch<ResponseFacts>(body);
-      return new Map(sent.map((call, i) => [call, responses[i]]));
+      const outputs = new Map(calls.map((call, i) => [call, readPart(method, responses[i])]));
+      return all.map((call) => outputs.get(call) ?? canceled());
     };
-    const batch: Batch = { calls, responses: send() };
-    // Its calls may all have been canceled.
-    batch.responses.catch(() => undefined);
-    open.set(method, batch);
-    return batch;
+    const options = { cache: false, maxBatchSize: BATCH_CALLS_MAX, batchScheduleFn: setImmediate };
+    const loader = new DataLoader<BatchedCall, Message>(send, options);
+    loaders.set(method, loader);
+    return loader;
   };
-  /** Adds a call. `receive` rejects with a ConnectError: that of the call, or of its request. */
+  /** A call. `send` rejects with a ConnectError: that of the call, or of its request. */
   return (method: DescMethodUnary, message: Message, header: HeaderSource, timeoutMs: number) => {
-    const batch = open.get(method) ?? begin(method);
-    const headers = Object.fromEntries(new Headers(header));
-    const call = { facts: { headers, timeoutMs }, message: serialize(method, message) };
-    batch.calls.add(call);
-    if (batch.calls.size === BATCH_CALLS_MAX) open.delete(method);
-    return {
-      receive: async () => readPart(method, (await batch.responses).get(call)),
-      abort: (reason?: unknown) => {
-        if (reason !== undefined && batch.calls.delete(call) && batch.calls.size === 0) batch.request?.abort(reason);
+    const call: BatchedCall = {
+      facts: { headers: Object.fromEntries(new Headers(header)), timeoutMs },
+      message: serialize(method, message),
+      isCanceled: false,
+      cancel() {
+        this.isCanceled = true;
       },
+    };
+    return {
+      send: () => (loaders.get(method) ?? createLoader(method)).load(call),
+      abort: (reason?: unknown) => reason !== undefined && call.cancel(reason),
     };
   };
 }
 
-function readPart(method: DescMethodUnary, response: BatchPart<ResponseFacts> | undefined): Message {
+function readPart(method: DescMethodUnary, response: BatchPart<ResponseFacts> | undefined): Message | ConnectError {
+  if (response?.facts.isError === false) return fromBinary(method.output, response.message);
   const malformed = new ConnectError('the response is not a valid batch', Code.Internal);
-  if (!response) throw malformed;
-  if (response.facts.isError) throw errorFromJsonBytes(response.message, undefined, malformed);
-  return fromBinary(method.output, response.message);
+  return response ? errorFromJsonBytes(response.message, undefined, malformed) : malformed;
 }

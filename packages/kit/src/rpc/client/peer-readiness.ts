@@ -6,27 +6,20 @@ import type { ReadinessCheck } from '../../http/probes.ts';
 const REQUIRED_TIMEOUT_MS = 1_000;
 const OPTIONAL_TIMEOUT_MS = 400;
 
-/** Behind a balancer, the second try may reach another process than one that hangs or rejects. */
-const TRIES = 2;
-
 class CredentialRejected extends Error {}
 
 /** Rejects, after 2 s at most, unless a service is ready and accepts our credential. */
 export async function checkServing(transport: Transport, peer: string, timeoutMs = REQUIRED_TIMEOUT_MS): Promise<void> {
   const { check } = createClient(Health, transport);
-  let problem: unknown;
-  for (let tries = 0; tries < TRIES; tries += 1) {
-    try {
-      const { status } = await check({}, { timeoutMs });
-      if (status === HealthCheckResponse_ServingStatus.SERVING) return;
-      problem = new Error(`${peer} is not ready`);
-    } catch (err) {
+  const tryOnce = async () => {
+    const { status } = await check({}, { timeoutMs }).catch((err: unknown) => {
       const isRejected = err instanceof ConnectError && err.code === Code.Unauthenticated;
-      const message = `${peer} rejects the credential of this process (SERVICE_CREDENTIALS)`;
-      problem = isRejected ? new CredentialRejected(message) : err;
-    }
-  }
-  throw problem;
+      throw isRejected ? new CredentialRejected(`${peer} rejects the credential of this process (SERVICE_CREDENTIALS)`) : err;
+    });
+    if (status !== HealthCheckResponse_ServingStatus.SERVING) throw new Error(`${peer} is not ready`);
+  };
+  // Behind a balancer, the second try may reach another process than one that hangs or rejects.
+  await tryOnce().catch(tryOnce);
 }
 
 /**

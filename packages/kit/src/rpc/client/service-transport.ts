@@ -59,13 +59,13 @@ export function createServiceTransport(
   const [pool, longCalls] = [openPool(CONNECTIONS), openPool(LONG_CALL_CONNECTIONS)];
   const createCall = (timeoutMs: number) =>
     new UnaryCall(timeoutMs > DEADLINES_MS.gateway ? longCalls : pool, authorization, timeoutMs);
-  const addToBatch = createBatchedCalls(createCall);
+  const createBatchedCall = createBatchedCalls(createCall);
   const unary: Transport['unary'] = (method, signal, timeoutMs, header, input) => {
     const limits = { signal, timeoutMs: clientTimeoutMs(timeoutMs) };
     const message = create(method.input, input);
     if (isBatched?.(method)) {
-      const call = addToBatch(method, message, header, limits.timeoutMs);
-      return runCall(limits, call, async () => toResponse(method, (await call.receive()) as MessageShape<typeof method.output>));
+      const call = createBatchedCall(method, message, header, limits.timeoutMs);
+      return runCall(limits, call, async () => toResponse(method, (await call.send()) as MessageShape<typeof method.output>));
     }
     const call = createCall(limits.timeoutMs);
     return runCall(limits, call, async () => {
