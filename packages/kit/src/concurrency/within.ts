@@ -1,11 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises';
-
 /** Resolves when a promise settles, however it ends, or after this many milliseconds. */
 export async function within(timeoutMs: number, promise: Promise<unknown>): Promise<void> {
-  const timer = new AbortController();
-  const waited = delay(timeoutMs, undefined, { signal: timer.signal }).catch(() => undefined);
-  await Promise.race([promise.catch(() => undefined), waited]);
-  timer.abort();
+  await orRejectAfter(timeoutMs, promise, () => new Error('late')).catch(() => undefined);
 }
 
 /** Settles as a promise does, or rejects after this many milliseconds. */

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type RawBuilder, sql } from 'kysely';
 import type { Logger } from '../log/logger.ts';
@@ -26,7 +27,6 @@ export function createProcessLock(url: string, logger: Logger): ProcessLock {
   const key = randomBytes(8).readBigInt64BE().toString();
   const stopping = new AbortController();
   const { signal } = stopping;
-  const stopped = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
   let isHeld = false;
   let running: Promise<void> | undefined;
   const hold = async () => {
@@ -38,12 +38,12 @@ export function createProcessLock(url: string, logger: Logger): ProcessLock {
       keepAlive: true,
       session: SESSION,
     });
-    const lost = new Promise<void>((resolve) => client.once('end', () => resolve()));
+    const lostOrStopped = once(client, 'end', { signal }).catch(() => undefined);
     try {
       await client.connect();
       await client.query('select pg_advisory_lock($1)', [key]);
       isHeld = true;
-      await Promise.race([lost, stopped]);
+      await lostOrStopped;
     } finally {
       isHeld = false;
       client.drop();
