@@ -1,6 +1,5 @@
 import { RESULT_LIFETIME_MS, SECRET_RESULT_LIFETIME_MS } from '@latchkey/contract/idempotency-key';
 import { type QueryExecutorProvider, sql } from 'kysely';
-import type pg from 'pg';
 
 /** Creates the table of results, for a migration. Safe to repeat. */
 export async function createIdempotencyTable(db: QueryExecutorProvider): Promise<void> {
@@ -59,16 +58,4 @@ export async function storeResult(
     returning pg_current_xact_id()::text as xid`.execute(tx);
   if (!rows[0]) throw new ResultTakenError();
   return rows[0].xid;
-}
-
-const DELETE_EXPIRED = {
-  name: 'delete-expired-results',
-  text: `delete from idempotency_record where id = any(array(
-    select id from idempotency_record where expires_at <= now() order by expires_at limit $1 for update skip locked))`,
-};
-
-/** Deletes expired results that no other process deletes; returns how many. */
-export async function deleteExpiredResults(pool: pg.Pool, limit: number): Promise<number> {
-  const { rowCount } = await pool.query({ ...DELETE_EXPIRED, values: [limit] });
-  return rowCount ?? 0;
 }

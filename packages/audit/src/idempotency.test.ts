@@ -4,13 +4,14 @@ import { createLogger } from '@latchkey/kit/log/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { rpcRoute } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { eventually } from '@latchkey/testkit/eventually';
 import { statementsOf } from '@latchkey/testkit/postgres/statements';
 import { sql } from 'kysely';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { SERVICE_ORIGIN } from './actor.ts';
-import { deleteExpiredResults } from './idempotency.store.ts';
 import { deriveResultKey, withIdempotency } from './idempotency.ts';
 import { recordAudit } from './record.ts';
+import { createAuditSweeper } from './retention.ts';
 import { openTestAuditLog } from './testing/audit-table.ts';
 import { runTransaction } from './transaction.ts';
 
@@ -131,6 +132,8 @@ it('runs a call again once its result has expired, and deletes expired results',
   expect(await call(accountId, 'x', headers)).toMatchObject({ isReplayed: false });
   expect(await effects(accountId)).toBe(2);
   await expire();
-  expect(await deleteExpiredResults(log.pool, 1_000)).toBeGreaterThan(0);
-  expect(await deleteExpiredResults(log.pool, 1_000)).toBe(0);
+  const sweeper = createAuditSweeper({ ...log, retentionDays: 90, logger: createLogger('shop', 'silent') });
+  onTestFinished(() => sweeper.stop());
+  sweeper.start();
+  await eventually(async () => expect((await log.pool.query('select from idempotency_record')).rowCount).toBe(0));
 });

@@ -28,7 +28,13 @@ async function shown(accountId: string) {
 
 /** Sweepers of several processes, until the test ends. */
 function sweep(processes = 1) {
-  const options = { pool: log.pool, retentionDays: 90, entriesPerDay: PER_DAY, logger: createLogger('shop', 'silent') };
+  const options = {
+    db: log.db,
+    pool: log.pool,
+    retentionDays: 90,
+    entriesPerDay: PER_DAY,
+    logger: createLogger('shop', 'silent'),
+  };
   for (let i = 0; i < processes; i += 1) {
     const sweeper = createAuditSweeper(options);
     onTestFinished(() => sweeper.stop());
@@ -103,7 +109,7 @@ it('ends between two batches when it stops', async () => {
     return { rowCount: BATCH_MAX };
   };
   const logger = createLogger('shop', 'silent');
-  const sweeper = createAuditSweeper({ pool: { query } as unknown as pg.Pool, retentionDays: 90, logger });
+  const sweeper = createAuditSweeper({ db: log.db, pool: { query } as unknown as pg.Pool, retentionDays: 90, logger });
   sweeper.start();
   await eventually(() => batches > 2);
   await sweeper.stop();

@@ -1,8 +1,9 @@
 import { integerSetting } from '@latchkey/kit/config/settings';
+import { deleteExpired } from '@latchkey/kit/database/delete-expired';
 import type { Logger } from '@latchkey/kit/log/logger';
 import { createSweeper, deleteInBatches, type Sweeper } from '@latchkey/kit/sweeper/sweeper';
+import type { Kysely } from 'kysely';
 import type pg from 'pg';
-import { deleteExpiredResults } from './idempotency.store.ts';
 import { deleteOldEntries, replaceSurplus, selectSurplus } from './retention.store.ts';
 
 /** AUDIT_RETENTION_DAYS: how long entries are stored, in days. */
@@ -20,19 +21,20 @@ export const BATCH_MAX = 1_000;
  * one that counts them. Also deletes expired results of calls with an idempotency key. Any number
  * of processes may do so concurrently.
  */
-export function createAuditSweeper(options: {
+export function createAuditSweeper<DB>(options: {
+  readonly db: Kysely<DB>;
   readonly pool: pg.Pool;
   readonly retentionDays: number;
   readonly entriesPerDay?: number;
   readonly logger: Logger;
 }): Sweeper {
-  const { pool, retentionDays, entriesPerDay = ENTRIES_PER_DAY, logger } = options;
+  const { db, pool, retentionDays, entriesPerDay = ENTRIES_PER_DAY, logger } = options;
   return createSweeper({
     intervalMs: INTERVAL_MS,
     logger: logger.child({ sweep: 'audit log' }),
     sweeps: {
       audit_entries: (signal) => deleteInBatches(BATCH_MAX, signal, (limit) => deleteOldEntries(pool, retentionDays, limit)),
-      idempotency_results: (signal) => deleteInBatches(BATCH_MAX, signal, (limit) => deleteExpiredResults(pool, limit)),
+      idempotency_results: (signal) => deleteExpired(db, { table: 'idempotency_record', since: 'expires_at' }, 'now', signal),
       async audit_surplus(signal) {
         // The newest first, so that no minute is left out while time passes.
         for (let minute = 1; minute <= MINUTES && !signal.aborted; minute += 1)

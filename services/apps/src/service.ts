@@ -99,7 +99,7 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
         logger,
         sweeps: { events: retentionSweep, daily_usage: createUsageSweep(ctx) },
       }),
-      createAuditSweeper({ pool, retentionDays: config.AUDIT_RETENTION_DAYS, logger }),
+      createAuditSweeper({ db, pool, retentionDays: config.AUDIT_RETENTION_DAYS, logger }),
     ],
     checkReady: checkSecretKey,
     close: () =>

@@ -52,7 +52,7 @@ export function createSweepers(
     objects,
     others,
     reconciler,
-    createAuditSweeper({ pool, retentionDays: config.AUDIT_RETENTION_DAYS, logger }),
+    createAuditSweeper({ db: ctx.db, pool, retentionDays: config.AUDIT_RETENTION_DAYS, logger }),
     deletions.worker,
   ];
 }

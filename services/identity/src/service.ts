@@ -46,7 +46,7 @@ export function createIdentityService(config: IdentityConfig, deps: IdentityDeps
     logger,
     sweeps: { deleted_accounts: (signal) => sweepDeletedAccounts(ctx, signal) },
   });
-  const auditSweeper = createAuditSweeper({ pool, retentionDays: config.AUDIT_RETENTION_DAYS, logger });
+  const auditSweeper = createAuditSweeper({ db: ctx.db, pool, retentionDays: config.AUDIT_RETENTION_DAYS, logger });
   const service = createDataService({
     databaseUrl: config.DATABASE_URL,
     schema: SCHEMA,
