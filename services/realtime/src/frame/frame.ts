@@ -27,28 +27,14 @@ export interface LiveEvent {
 export const CONNECTION_READY = 'latchkey.connection.ready';
 export const KEY_EXPIRING = 'latchkey.connection.key_expiring';
 
-/**
- * The CloudEvent of an event, with `type` and `data` from the protocol's oneof; undefined for an
- * event type of a later release.
- */
-export function encodeEvent(applicationId: string, { id, epoch, sequence, createdAt, event }: LiveEvent): string | undefined {
+/** The frame of an event, with `type` and `data` from the protocol's oneof. */
+export function frameOf(applicationId: string, { id, epoch, sequence, createdAt, event }: LiveEvent): Frame {
   const { case: name } = event.event;
-  if (name === undefined) return undefined;
   const json = toJson(ApplicationEventSchema, event) as Record<string, JsonObject>;
-  const type = LIVE_EVENT_TYPE_PREFIX + ApplicationEventSchema.field[name].name;
-  const facts = { id, type, time: createdAt.toISOString(), epoch, sequence: String(sequence), data: json[name] ?? {} };
-  return JSON.stringify(toCloudEvent(applicationId, facts));
-}
-
-export function frameOf(applicationId: string, event: LiveEvent): Frame {
-  const text = encodeEvent(applicationId, event) ?? '';
-  return {
-    epoch: event.epoch,
-    sequence: event.sequence,
-    bytes: Buffer.from(text),
-    isLast: event.event.event.case === 'deleted',
-    at: event.createdAt.getTime(),
-  };
+  const type = name && LIVE_EVENT_TYPE_PREFIX + ApplicationEventSchema.field[name].name;
+  const facts = type && { id, type, time: createdAt.toISOString(), epoch, sequence: String(sequence), data: json[name] ?? {} };
+  const bytes = Buffer.from(facts ? JSON.stringify(toCloudEvent(applicationId, facts)) : '');
+  return { epoch, sequence, bytes, isLast: name === 'deleted', at: createdAt.getTime() };
 }
 
 const publishedEvent = z.object({

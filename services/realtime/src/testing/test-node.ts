@@ -5,7 +5,7 @@ import { Redis } from '@latchkey/kit/redis/redis';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { onTestFinished } from 'vitest';
 import { readRealtimeConfig } from '../config.ts';
-import { encodeEvent, type LiveEvent } from '../frame/frame.ts';
+import { frameOf, type LiveEvent } from '../frame/frame.ts';
 import { createRealtimeService, type RealtimeOverrides, type RealtimeService } from '../service.ts';
 import type { FakeApplication, FakeApps } from './fake-apps.ts';
 import { type ConnectOptions, openTestClient, type TestClient } from './test-client.ts';
@@ -70,7 +70,7 @@ export function publishedText({ id: applicationId }: FakeApplication, { event, .
 
 /** The text of an event that clients receive. */
 export function textOf({ id }: FakeApplication, event: LiveEvent): string {
-  return encodeEvent(id, event) ?? '';
+  return frameOf(id, event).bytes.toString();
 }
 
 /** Numbers from the first to the last. */
