@@ -39,3 +39,10 @@ it('leaves the schema of a newer release as it is, and rejects one that lacks a 
   expect(await migrate(url, 'shop', { '1_a': a })).toEqual([]);
   await expect(migrate(url, 'shop', { '1_a': a, '2_b': b })).rejects.toThrow('corrupted migrations');
 });
+
+it('updates a schema whose later migrations were folded into its first', async () => {
+  const { url } = await openEmptyDatabase();
+  await migrate(url, 'shop', { '1_a': create('a'), '2_b': create('b') });
+  const folded = { '1_a': run('create table a (id int); create table b (id int)') };
+  expect(await migrate(url, 'shop', { ...folded, '3_c': create('c') })).toEqual(['3_c']);
+});

@@ -28,6 +28,7 @@ export async function migrate(url: string, schema: string, migrations: Migration
     const exists = await lock.query('select 1 from pg_namespace where nspname = $1', [schema]);
     if (exists.rowCount === 0) await lock.query(`create schema ${pg.escapeIdentifier(schema)}`);
     if (await isNewer(pool, migrations)) return [];
+    await forgetFolded(pool, Object.keys(migrations));
     const provider = { getMigrations: async () => ({ ...migrations }) };
     const { error, results = [] } = await new Migrator({ db, provider, migrationTableSchema: schema }).migrateToLatest();
     if (error) throw error;
@@ -52,6 +53,16 @@ export async function appliedMigrations(pool: pg.Pool): Promise<ReadonlySet<stri
     if (isMissingTable(err)) return new Set();
     throw err;
   }
+}
+
+/**
+ * Forgets applied migrations that are no longer a file, older ones of which took over their changes.
+ * Kysely would call the schema corrupted.
+ */
+async function forgetFolded(pool: pg.Pool, names: readonly string[]): Promise<void> {
+  const newest = names.toSorted().at(-1) ?? '';
+  const folded = [...(await appliedMigrations(pool))].filter((name) => name < newest && !names.includes(name));
+  if (folded.length > 0) await pool.query('delete from kysely_migration where name = any($1)', [folded]);
 }
 
 /** True if the schema has all these migrations and others. Kysely would call that corrupted. */
