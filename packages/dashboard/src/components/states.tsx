@@ -90,17 +90,16 @@ interface QueryViewProps<Data> {
   readonly page?: boolean | undefined;
   /** A button next to "Try again". */
   readonly action?: ReactNode;
-  /** Shown after 150 ms of loading. */
-  readonly skeleton?: ReactNode;
   readonly children: (data: Data) => ReactNode;
 }
 
 /** The states of a query: skeleton, error, data. Data that is there stays when a refetch fails. */
-export function QueryView<Data>({ query, page, action, skeleton = <Skeleton lines={5} />, children }: QueryViewProps<Data>) {
+export function QueryView<Data>({ query, page, action, children }: QueryViewProps<Data>) {
   const lastError = useRef<Error>(null);
   if (query.data !== undefined) return children(query.data);
   if (query.isError) lastError.current = query.error;
   // The error stays while the next attempt runs.
   const error = query.errorUpdateCount > 0 ? lastError.current : null;
-  return error === null ? skeleton : <ErrorState page={page} error={error} onRetry={query.refetch} action={action} />;
+  if (error === null) return <Skeleton lines={5} />;
+  return <ErrorState page={page} error={error} onRetry={query.refetch} action={action} />;
 }

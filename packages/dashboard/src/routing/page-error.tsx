@@ -14,23 +14,12 @@ export function PageError({ error }: { readonly error: unknown }) {
   const router = useRouter();
   const [latest, setLatest] = useState(error);
   const isNotLoaded = error instanceof LatchkeyError && error.code === NOT_LOADED;
-  const isReachable = async () => {
-    try {
-      await latchkey.account.session();
-      return true;
-    } catch (cause) {
-      if (cause instanceof LatchkeyError && cause.status === 401) return true;
-      setLatest(cause);
-      return false;
-    }
-  };
-  const retry = async () => {
-    if (!(await isReachable())) return;
-    // Browsers may keep a failed script, and another release has others: a reload gets them.
-    if (isNotLoaded) location.reload();
-    else await router.invalidate();
-  };
-  const findReason = useEffectEvent(() => isNotLoaded && void isReachable());
+  /** Resolves once the service responds; shows why it does not. */
+  const reach = (next: () => unknown) =>
+    latchkey.account.session().then(next, (cause) => (cause.status === 401 ? next() : setLatest(cause)));
+  // Browsers may keep a failed script, and another release has others: a reload gets them.
+  const retry = () => reach(() => (isNotLoaded ? location.reload() : router.invalidate()));
+  const findReason = useEffectEvent(() => void (isNotLoaded && reach(() => undefined)));
   useEffect(() => void findReason(), []);
   // Errors of the service are on the page: the console shows those of the dashboard.
   useEffect(() => void (error instanceof LatchkeyError || reportError(error)), [error]);

@@ -10,33 +10,25 @@ const subscribeToOnline = (listener: () => void) => onlineManager.subscribe(list
 
 /** Above every page that shows what may be out of date. */
 export function ServiceNotice() {
+  const queryClient = useQueryClient();
   const isOnline = useSyncExternalStore(subscribeToOnline, () => onlineManager.isOnline());
   const error = useStaleError();
-  return (
-    <div role="status">
-      {!isOnline && (
-        <p className={styles.offline}>
-          <Icon name="offline" /> You are offline. What you see may be out of date; changes need a connection.
-        </p>
-      )}
-      {isOnline && error && <Unreachable error={error} />}
-    </div>
-  );
-}
-
-function Unreachable({ error }: { readonly error: Error }) {
-  const queryClient = useQueryClient();
   const { title, attemptAt } = explainError(error);
   const seconds = useAttemptAt(attemptAt, () =>
     queryClient.refetchQueries({ type: 'active', predicate: ({ state }) => state.status === 'error' }),
   );
   return (
-    <p className={styles.offline}>
-      <Icon name="offline" />
-      <span>
-        {title}. What you see may be out of date. <NextAttempt seconds={seconds} />
-      </span>
-    </p>
+    <div role="status">
+      {(error || !isOnline) && (
+        <p className={styles.offline}>
+          <Icon name="offline" />
+          <span>
+            {isOnline ? title : 'You are offline'}. What you see may be out of date.{' '}
+            {isOnline ? <NextAttempt seconds={seconds} /> : 'Changes need a connection.'}
+          </span>
+        </p>
+      )}
+    </div>
   );
 }
 

@@ -98,16 +98,6 @@ export interface ReleaseFeedTable {
   releases: ColumnType<unknown, string, string>;
 }
 
-/** Usage of an application on a day (UTC). Days without any have no row. */
-export interface DailyUsageTable {
-  application_id: string;
-  day: string;
-  events: string;
-  downloads: string;
-  uploads: string;
-  clients_max: string;
-}
-
 export interface AppsDatabase {
   application: ApplicationTable;
   application_count: ApplicationCountTable;
@@ -116,7 +106,6 @@ export interface AppsDatabase {
   event_log: EventLogTable;
   release: ReleaseTable;
   release_feed: ReleaseFeedTable;
-  daily_usage: DailyUsageTable;
 }
 
 export type Db = Kysely<AppsDatabase>;

@@ -90,13 +90,6 @@ export interface ApiKeyTable {
   updated_at: Date;
 }
 
-/** Requests of a key on a day (UTC). Days without any have no row. */
-export interface DailyRequestsTable {
-  api_key_id: string;
-  day: string;
-  requests: string;
-}
-
 /** An issuer whose tokens are exchanged for management keys. */
 export interface TrustedIssuerTable {
   id: string;
@@ -133,7 +126,6 @@ export interface IdentityDatabase {
   recovery_code: { account_id: string; code_hash: Buffer; used_at: Generated<Date | null> };
   oidc_link: OidcLinkTable;
   api_key: ApiKeyTable;
-  daily_requests: DailyRequestsTable;
   trusted_issuer: TrustedIssuerTable;
   /** What is accepted once: tokens of trusted issuers and flows of OpenID Connect. */
   used_token: { token_hash: Buffer; expires_at: Date };

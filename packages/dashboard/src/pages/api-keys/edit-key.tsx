@@ -1,4 +1,4 @@
-import type { ApiKey, Application, NewApiKey } from '@latchkey/client';
+import type { ApiKey, NewApiKey } from '@latchkey/client';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { type ComponentProps, useState } from 'react';
 import { latchkey } from '../../api/client.ts';
@@ -7,13 +7,12 @@ import { Button } from '../../components/button.tsx';
 import { ConfirmButton } from '../../components/confirm-dialog.tsx';
 import { DailyCharts } from '../../components/daily-chart.tsx';
 import { Dialog } from '../../components/dialog.tsx';
-import { formatExact } from '../../components/relative-time.tsx';
 import { QueryView } from '../../components/states.tsx';
 import { Versions } from '../../components/versions.tsx';
 import { isChangedMeanwhile } from '../../error/explain-error.ts';
 import { toast } from '../../toast/toasts.ts';
+import { describeValue, nameField } from '../audit-log/describe-entry.ts';
 import { KeyForm, readKey } from './key-form.tsx';
-import { nameScopes } from './scopes.ts';
 
 interface EditKeyProps {
   /** The key to change; undefined while no dialog is open. */
@@ -87,25 +86,15 @@ function EditForm({ saved, onClose }: { readonly saved: Saved; readonly onClose:
   );
 }
 
+const FIELDS = ['name', 'scopes', 'allApplications', 'applicationIds', 'expiresAt'] as const;
+
 /** Differences, where others changed the key while it was edited. */
 function Conflict({ saved, own }: { readonly saved: NewApiKey; readonly own: NewApiKey }) {
   const { data: applications = [] } = useQuery(applicationsQuery);
-  const [theirs, mine] = [saved, own].map((key) => describe(key, applications)) as [string[], string[]];
-  const isDifferent = (_line: string, index: number) => theirs[index] !== mine[index];
-  return <Versions title="The key was changed meanwhile" saved={theirs.filter(isDifferent)} own={mine.filter(isDifferent)} />;
-}
-
-function describe(
-  { name, scopes, allApplications, applicationIds = [], expiresAt = null }: NewApiKey,
-  applications: Application[],
-) {
-  const nameOf = (id: string) => applications.find((application) => application.id === id)?.name ?? id;
-  return [
-    `Name: ${name}`,
-    `May do: ${nameScopes(scopes).join(', ')}`,
-    `Applications: ${allApplications ? 'all' : applicationIds.map(nameOf).join(', ')}`,
-    `Expires: ${expiresAt === null ? 'never' : formatExact(expiresAt)}`,
-  ];
+  const names = new Map(applications.map(({ id, name }) => [id, name]));
+  const fields = FIELDS.filter((field) => JSON.stringify(saved[field]) !== JSON.stringify(own[field]));
+  const describe = (key: NewApiKey) => fields.map((field) => `${nameField(field)}: ${describeValue(field, key[field], names)}`);
+  return <Versions title="The key was changed meanwhile" saved={describe(saved)} own={describe(own)} />;
 }
 
 /**

@@ -8,7 +8,7 @@ import {
   TEXT_NAMES,
   type TextName,
 } from '@latchkey/contract/setting-definitions';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Button } from '../../components/button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
@@ -49,9 +49,8 @@ interface FlagProps {
 
 function Flag({ applicationId, field, value }: FlagProps) {
   const { title, hint } = APPLICATION_FLAGS[field];
-  const queryClient = useQueryClient();
   const change = useMutation({
-    mutationFn: (wanted: boolean) => changeSetting(queryClient, { applicationId, field, seen: value, value: wanted }),
+    mutationFn: (wanted: boolean) => changeSetting({ applicationId, field, seen: value, value: wanted }),
     onError: (error) => toast.error(`“${title}” was not changed`, error),
   });
   // Shown before the service has confirmed it.
@@ -88,14 +87,13 @@ function TextForm({ applicationId, field, value, onClose }: TextProps & { readon
   const { title, length, example, isLive } = APPLICATION_TEXTS[field];
   const noun = title.toLowerCase();
   const [seen, setSeen] = useState(value);
-  const queryClient = useQueryClient();
   const change = useMutation({
     mutationFn: (values: FormData): Promise<void> => {
       // The notice shows the newer one: who saves then wants to replace that.
       const replaced = isConflict ? value : seen;
       setSeen(replaced);
       const wanted = String(values.get('value')).trim();
-      return changeSetting(queryClient, { applicationId, field, seen: replaced, value: wanted });
+      return changeSetting({ applicationId, field, seen: replaced, value: wanted });
     },
     onSuccess: () => {
       toast.success(`${title} changed`);

@@ -1,5 +1,5 @@
 import type { Application } from '@latchkey/client';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Button } from '../../components/button.tsx';
 import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
@@ -13,10 +13,9 @@ interface StatusButtonProps {
 
 /** Pauses after a confirmation, as live clients hear of it; resumes without one. */
 export function StatusButton({ application: { id, name }, status }: StatusButtonProps) {
-  const queryClient = useQueryClient();
   const [isAsking, setAsking] = useState(false);
   const change = (seen: 'online' | 'paused', value: 'online' | 'paused') =>
-    changeSetting(queryClient, { applicationId: id, field: 'status', seen, value });
+    changeSetting({ applicationId: id, field: 'status', seen, value });
   const resume = useMutation({
     mutationFn: () => change('paused', 'online'),
     onSuccess: () => toast.success('Application resumed', name),

@@ -37,7 +37,7 @@ const nameSetting = (field: unknown) =>
 const nameKeyType = (type: unknown) => (type === 'httpKey' ? 'HTTP key' : type === 'socketKey' ? 'Socket key' : String(type));
 
 /** A value of a change in words. */
-export function describeValue(field: string, value: unknown, { applications }: Names): string {
+export function describeValue(field: string, value: unknown, applications: Names['applications']): string {
   if (typeof value === 'boolean') return value ? 'On' : 'Off';
   if (value === null) return 'None';
   if (Array.isArray(value)) {
@@ -64,7 +64,7 @@ export function describeChange({ changes, applicationId, subject }: AuditEntry, 
 
 function describeDetail(changes: AuditEntry['changes'], names: Names): string | undefined {
   const { field, value, previous, displayName, levels, type, version, channel } = changes;
-  const text = (changed: unknown) => describeValue('value', changed, names);
+  const text = (changed: unknown) => describeValue('value', changed, names.applications);
   if (displayName !== undefined) return previous === undefined ? text(displayName) : `${text(previous)} → ${text(displayName)}`;
   if (field === 'status') return undefined;
   if (field !== undefined) return `${nameSetting(field)}: ${text(previous)} → ${text(value)}`;

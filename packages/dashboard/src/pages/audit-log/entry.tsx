@@ -46,7 +46,7 @@ function Details({ entry, names }: { readonly entry: AuditEntry; readonly names:
     [SUBJECTS[subject.kind], <ShortId key="subject" id={subject.id} />],
     [actor.kind === 'api_key' ? 'API key' : 'Session', actor.credentialId && <ShortId key="actor" id={actor.credentialId} />],
     ...Object.entries(changes).map(
-      ([name, value]) => [nameField(name), <bdi key={name}>{describeValue(name, value, names)}</bdi>] as const,
+      ([name, value]) => [nameField(name), <bdi key={name}>{describeValue(name, value, names.applications)}</bdi>] as const,
     ),
     ['Request', requestId && <Request key="request" id={requestId} />],
     ['Entry', <ShortId key="entry" id={id} />],

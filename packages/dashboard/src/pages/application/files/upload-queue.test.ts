@@ -1,6 +1,6 @@
 import { LatchkeyError } from '@latchkey/client';
 import { afterEach, expect, it, vi } from 'vitest';
-import { type IfTaken, type QueueEnvironment, UploadQueue } from './upload-queue.ts';
+import { createUploadQueue, type IfTaken, type QueueEnvironment } from './upload-queue.ts';
 
 afterEach(() => vi.useRealTimers());
 
@@ -12,7 +12,7 @@ function setUp(environment: Partial<QueueEnvironment> = {}) {
     readonly signal: AbortSignal;
     readonly end: PromiseWithResolvers<{ checksum: string }>;
   }> = [];
-  const queue = new UploadQueue({
+  const queue = createUploadQueue({
     isNameFree: async () => true,
     send: ({ name, ifTaken }, { signal }) => {
       const end = Promise.withResolvers<{ checksum: string }>();

@@ -61,150 +61,125 @@ function toState(name: string): UploadState {
   return problem === undefined ? { kind: 'waiting' } : { kind: 'name', problem };
 }
 
-/** Uploads of this page, of all applications. They go on while other pages are open. */
-export class UploadQueue {
-  readonly #environment: QueueEnvironment;
-  readonly #listeners = new Set<() => void>();
-  /** The service accepts one upload of an account at a time. */
-  #running: { readonly id: number; readonly controller: AbortController } | undefined;
-  #snapshot: QueueSnapshot = { uploads: [], pausedUntil: undefined };
-  #lastId = 0;
+/**
+ * Uploads of this page, of all applications. They go on while other pages are open, one after the
+ * other: the service accepts one upload of an account at a time.
+ */
+export function createUploadQueue({ isNameFree, send, onStored, onError }: QueueEnvironment) {
+  const listeners = new Set<() => void>();
+  let snapshot: QueueSnapshot = { uploads: [], pausedUntil: undefined };
+  let running: { readonly id: number; readonly controller: AbortController } | undefined;
+  let lastId = 0;
 
-  constructor(environment: QueueEnvironment) {
-    this.#environment = environment;
+  function publish(changes: Partial<QueueSnapshot>): void {
+    snapshot = { ...snapshot, ...changes };
+    for (const listener of listeners) listener();
   }
 
-  readonly subscribe = (listener: () => void) => {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
-  };
+  const change = (id: number, changed: (upload: Upload) => Upload) =>
+    publish({ uploads: snapshot.uploads.map((upload) => (upload.id === id ? changed(upload) : upload)) });
 
-  readonly getSnapshot = () => this.#snapshot;
+  const abort = (id: number) => running?.id === id && running.controller.abort();
 
-  /**
-   * Adds files. Those with a name that files cannot have wait for another one. Returns how many
-   * were added.
-   */
-  add(applicationId: string, files: readonly File[], ifTaken: IfTaken = 'ask'): number {
-    const added = files.slice(0, QUEUE_MAX - this.#snapshot.uploads.length).map((file): Upload => {
-      this.#lastId += 1;
-      const name = withoutInvisible(file.name);
-      return { id: this.#lastId, applicationId, file, name: suggestName(name), ifTaken, state: toState(name) };
-    });
-    this.#publish({ uploads: [...this.#snapshot.uploads, ...added] });
-    this.#startNext();
-    return added.length;
-  }
-
-  /** Puts an upload into the queue, with this name: the first time, and to try again. */
-  start(id: number, { name, ifTaken }: { readonly name?: string; readonly ifTaken?: IfTaken } = {}): void {
-    this.#change(id, (upload) => {
-      const wanted = withoutInvisible(name ?? upload.name);
-      const decided = name === undefined ? upload.ifTaken : 'ask';
-      return { ...upload, name: wanted, ifTaken: ifTaken ?? decided, state: toState(wanted) };
-    });
-    this.#startNext();
-  }
-
-  cancel(id: number): void {
-    this.#abort(id);
-    this.#change(id, (upload) => ({ ...upload, state: { kind: 'cancelled' } }));
-  }
-
-  /** Removes an upload from the list. */
-  remove(id: number): void {
-    this.#abort(id);
-    this.#publish({ uploads: this.#snapshot.uploads.filter((upload) => upload.id !== id) });
-  }
-
-  /** The next upload starts once this one has ended. */
-  #abort(id: number): void {
-    if (this.#running?.id === id) this.#running.controller.abort();
-  }
-
-  removeEnded(applicationId: string): void {
-    const isKept = (upload: Upload) =>
-      upload.applicationId !== applicationId || !['done', 'cancelled'].includes(upload.state.kind);
-    this.#publish({ uploads: this.#snapshot.uploads.filter(isKept) });
-  }
-
-  #startNext(): void {
-    if (this.#snapshot.pausedUntil !== undefined || this.#running) return;
-    const next = this.#snapshot.uploads.find(({ state }) => state.kind === 'waiting');
-    if (next) void this.#run(next);
-  }
-
-  async #run(upload: Upload): Promise<void> {
+  async function runAll(): Promise<void> {
+    if (running || snapshot.pausedUntil !== undefined) return;
+    const upload = snapshot.uploads.find(({ state }) => state.kind === 'waiting');
+    if (!upload) return;
     const { id } = upload;
     const controller = new AbortController();
-    const { signal } = controller;
-    this.#running = { id, controller };
-    this.#setState(id, { kind: 'running', sentBytes: 0, bytesPerSecond: 0 }, signal);
+    running = { id, controller };
+    const setState = (state: UploadState) => controller.signal.aborted || change(id, (current) => ({ ...current, state }));
+    setState({ kind: 'running', sentBytes: 0, bytesPerSecond: 0 });
     try {
-      this.#setState(id, await this.#send(upload, signal), signal);
+      setState(await run(upload, controller.signal, setState));
     } catch (error) {
-      if (!signal.aborted) this.#fail(id, error, signal);
-    } finally {
-      this.#running = undefined;
-      this.#startNext();
+      if (!controller.signal.aborted) setState(explainFailure(error));
     }
+    running = undefined;
+    await runAll();
   }
 
-  async #send(upload: Upload, signal: AbortSignal): Promise<UploadState> {
-    const name = upload.ifTaken === 'replace' ? upload.name : await this.#findFreeName(upload, signal);
+  async function run(upload: Upload, signal: AbortSignal, setState: (state: UploadState) => void): Promise<UploadState> {
+    const name = upload.ifTaken === 'replace' ? upload.name : await findFreeName(upload, signal);
     if (name === undefined) return TAKEN;
-    if (name !== upload.name) this.#change(upload.id, (named) => ({ ...named, name }));
+    if (name !== upload.name) change(upload.id, (named) => ({ ...named, name }));
     let startedAt: number | undefined;
     const onProgress = ({ sentBytes }: UploadProgress) => {
       startedAt ??= performance.now();
       const seconds = (performance.now() - startedAt) / 1_000;
-      this.#setState(upload.id, { kind: 'running', sentBytes, bytesPerSecond: seconds > 0 ? sentBytes / seconds : 0 }, signal);
+      setState({ kind: 'running', sentBytes, bytesPerSecond: seconds > 0 ? sentBytes / seconds : 0 });
     };
-    const { checksum } = await this.#environment.send({ ...upload, name }, { signal, onProgress });
-    this.#environment.onStored(upload);
+    const { checksum } = await send({ ...upload, name }, { signal, onProgress });
+    onStored(upload);
     return { kind: 'done', checksum };
   }
 
   /** An upload with a name that is taken would count as an attempt. */
-  async #findFreeName({ applicationId, file, name, ifTaken }: Upload, signal: AbortSignal): Promise<string | undefined> {
+  async function findFreeName({ applicationId, file, name, ifTaken }: Upload, signal: AbortSignal): Promise<string | undefined> {
     for (let number = 1; number <= (ifTaken === 'number' ? NUMBER_MAX : 1); number += 1) {
       const candidate = number === 1 ? name : numberName(name, number);
-      if (await this.#environment.isNameFree(applicationId, candidate, signal, file)) return candidate;
+      if (await isNameFree(applicationId, candidate, signal, file)) return candidate;
     }
     return undefined;
   }
 
-  #fail(id: number, error: unknown, signal: AbortSignal): void {
+  /** The state after an error, of which a rate limit pauses the queue. */
+  function explainFailure(error: unknown): UploadState {
+    onError(error);
     const { code, retryAfterSeconds = PAUSE_DEFAULT_SECONDS } = error instanceof LatchkeyError ? error : { code: undefined };
-    if (code === 'rate_limit_reached') {
-      this.#setState(id, { kind: 'waiting' }, signal);
-      this.#pause(retryAfterSeconds);
-    } else if (code === 'file_name_taken') this.#setState(id, TAKEN, signal);
-    else if (code === 'file_in_use') this.#setState(id, { ...TAKEN, problem: IN_USE }, signal);
-    else this.#setState(id, { kind: 'failed', error }, signal);
-    this.#environment.onError(error);
-  }
-
-  #pause(seconds: number): void {
-    if (this.#snapshot.pausedUntil !== undefined) return;
-    const ms = (seconds + 1) * 1_000;
-    this.#publish({ pausedUntil: Date.now() + ms });
+    if (code === 'file_name_taken') return TAKEN;
+    if (code === 'file_in_use') return { ...TAKEN, problem: IN_USE };
+    if (code !== 'rate_limit_reached') return { kind: 'failed', error };
+    const ms = (retryAfterSeconds + 1) * 1_000;
+    publish({ pausedUntil: Date.now() + ms });
     setTimeout(() => {
-      this.#publish({ pausedUntil: undefined });
-      this.#startNext();
+      publish({ pausedUntil: undefined });
+      void runAll();
     }, ms);
+    return { kind: 'waiting' };
   }
 
-  #setState(id: number, state: UploadState, signal: AbortSignal): void {
-    if (!signal.aborted) this.#change(id, (upload) => ({ ...upload, state }));
-  }
-
-  #change(id: number, change: (upload: Upload) => Upload): void {
-    this.#publish({ uploads: this.#snapshot.uploads.map((upload) => (upload.id === id ? change(upload) : upload)) });
-  }
-
-  #publish(changes: Partial<QueueSnapshot>): void {
-    this.#snapshot = { ...this.#snapshot, ...changes };
-    for (const listener of this.#listeners) listener();
-  }
+  return {
+    subscribe(listener: () => void) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    getSnapshot: () => snapshot,
+    /**
+     * Adds files. Those with a name that files cannot have wait for another one. Returns how many
+     * were added.
+     */
+    add(applicationId: string, files: readonly File[], ifTaken: IfTaken = 'ask'): number {
+      const added = files.slice(0, QUEUE_MAX - snapshot.uploads.length).map((file): Upload => {
+        lastId += 1;
+        const name = withoutInvisible(file.name);
+        return { id: lastId, applicationId, file, name: suggestName(name), ifTaken, state: toState(name) };
+      });
+      publish({ uploads: [...snapshot.uploads, ...added] });
+      void runAll();
+      return added.length;
+    },
+    /** Puts an upload into the queue, with this name: the first time, and to try again. */
+    start(id: number, { name, ifTaken }: { readonly name?: string; readonly ifTaken?: IfTaken } = {}): void {
+      change(id, (upload) => {
+        const wanted = withoutInvisible(name ?? upload.name);
+        const decided = name === undefined ? upload.ifTaken : 'ask';
+        return { ...upload, name: wanted, ifTaken: ifTaken ?? decided, state: toState(wanted) };
+      });
+      void runAll();
+    },
+    cancel(id: number): void {
+      abort(id);
+      change(id, (upload) => ({ ...upload, state: { kind: 'cancelled' } }));
+    },
+    /** Removes an upload from the list. */
+    remove(id: number): void {
+      abort(id);
+      publish({ uploads: snapshot.uploads.filter((upload) => upload.id !== id) });
+    },
+    removeEnded(applicationId: string): void {
+      const hasEnded = ({ state }: Upload) => state.kind === 'done' || state.kind === 'cancelled';
+      publish({ uploads: snapshot.uploads.filter((upload) => upload.applicationId !== applicationId || !hasEnded(upload)) });
+    },
+  };
 }

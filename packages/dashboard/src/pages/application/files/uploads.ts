@@ -3,7 +3,7 @@ import { useSyncExternalStore } from 'react';
 import { latchkey } from '../../../api/client.ts';
 import { queryClient } from '../../../api/query-client.ts';
 import { isLeavingForSignIn, reportSessionEnd } from '../../../session/session-end.ts';
-import { type Upload, UploadQueue } from './upload-queue.ts';
+import { createUploadQueue, type Upload } from './upload-queue.ts';
 
 /** Larger files are uploaded in chunks, on pages that can hash them. */
 const RESUMABLE_BYTES = 10 * 1_048_576;
@@ -12,7 +12,7 @@ const RESUMABLE_BYTES = 10 * 1_048_576;
 export const canContinue = ({ sha256, byteSize }: ResumableUpload) =>
   sha256 !== null && byteSize > RESUMABLE_BYTES && isSecureContext;
 
-export const uploadQueue = new UploadQueue({
+export const uploadQueue = createUploadQueue({
   async isNameFree(applicationId, name, signal, { size }) {
     if (await latchkey.files.isNameFree(applicationId, name, { signal })) return true;
     const unfinished = (await latchkey.uploads.list({ signal })).filter(canContinue);

@@ -47,7 +47,24 @@ function Editor({ applicationId, saved }: EditorProps) {
     if (!isSame(names, saved.levels)) setLevels(toDraft(saved.levels));
   }
   const [added, setAdded] = useState<number>();
-  const save = useSave(applicationId, () => ({ names, before: replaces ? saved : base }));
+  const queryClient = useQueryClient();
+  const restore = useMutation({
+    mutationFn: ({ levels, etag }: Saved) => latchkey.levels.set(applicationId, levels, { ifMatch: etag }),
+    onError: (error) => toast.error('The levels were not restored', error),
+  });
+  const save = useMutation({
+    mutationFn: async (_values: FormData): Promise<readonly string[]> => {
+      const before = replaces ? saved : base;
+      await latchkey.levels.set(applicationId, names, { ifMatch: before.etag });
+      return before.levels;
+    },
+    onSuccess(before) {
+      const { etag } = queryClient.getQueryData(levelsQuery(applicationId).queryKey) ?? saved;
+      // The interface has no way back to no levels.
+      if (before.length === 0) toast.success('Levels saved');
+      else toast.undoable('Levels saved', () => restore.mutate({ levels: before, etag }));
+    },
+  });
   const isConflict = !isSame(base.levels, saved.levels) && !save.isPending;
   // Only a second press replaces what others saved, as their change may arrive with the first one.
   const replaces = isConflict && isChangedMeanwhile(save.error);
@@ -107,38 +124,6 @@ function Editor({ applicationId, saved }: EditorProps) {
       <LeaveDialog isChanged={isChanged && !save.isPending} />
     </Section>
   );
-}
-
-interface Save {
-  readonly names: readonly string[];
-  /** Levels that this replaces. */
-  readonly before: Saved;
-}
-
-/**
- * Saves the names if the levels are those that were shown; the result can be undone for some
- * seconds.
- */
-function useSave(applicationId: string, read: () => Save) {
-  const queryClient = useQueryClient();
-  const { queryKey } = levelsQuery(applicationId);
-  const restore = useMutation({
-    mutationFn: ({ names, before }: Save) => latchkey.levels.set(applicationId, names, { ifMatch: before.etag }),
-    onError: (error) => toast.error('The levels were not restored', error),
-  });
-  return useMutation({
-    mutationFn: async (_values: FormData) => {
-      const { names, before } = read();
-      await latchkey.levels.set(applicationId, names, { ifMatch: before.etag });
-      return before;
-    },
-    onSuccess(before) {
-      const saved = queryClient.getQueryData(queryKey);
-      // The interface has no way back to no levels.
-      if (before.levels.length === 0 || saved === undefined) toast.success('Levels saved');
-      else toast.undoable('Levels saved', () => restore.mutate({ names: before.levels, before: saved }));
-    },
-  });
 }
 
 function LeaveDialog({ isChanged }: { readonly isChanged: boolean }) {
