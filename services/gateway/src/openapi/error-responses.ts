@@ -1,8 +1,8 @@
-import type { DescMessage, DescMethod } from '@bufbuild/protobuf';
+import type { DescEnum, DescMessage, DescMethod } from '@bufbuild/protobuf';
 import { APPLICATION_NAME, describeLength } from '@latchkey/contract/lengths';
 import { JSON_BODY_KIB_MAX } from '@latchkey/contract/limits';
-import { readDefinitions, reasonsOf } from '@latchkey/kit/errors/error-catalogue';
-import { commonErrors, DomainError, ERROR_KINDS } from '@latchkey/kit/errors/errors';
+import { createErrors, reasonsOf } from '@latchkey/kit/errors/error-catalogue';
+import { commonErrors, type DomainError, ERROR_KINDS } from '@latchkey/kit/errors/errors';
 import { z } from 'zod';
 import { isStateChanging } from '../authentication/csrf.ts';
 import { SERVICES } from '../clients.ts';
@@ -10,24 +10,19 @@ import { errors } from '../errors.ts';
 import { takesIdempotencyKey } from '../http/idempotency.ts';
 import type { Failure, Route } from '../routing/route.ts';
 
-const ERROR_ENUMS = SERVICES.flatMap(({ file }) => file.enums.filter(({ name }) => name.endsWith('Error')));
+const ENUMS = SERVICES.flatMap(({ file }) => file.enums.filter(({ name }) => name.endsWith('Error')));
 
-const catalogue = new Map(
-  ERROR_ENUMS.flatMap((errorEnum) =>
-    [...readDefinitions(errorEnum)].map(([reason, definition]) => {
-      return [`${errorEnum.file.proto.package}/${reason}`, new DomainError(reason, definition)] as const;
-    }),
-  ),
-);
+const toCatalogue = (enums: readonly DescEnum[]): Readonly<Record<string, () => DomainError>> => createErrors(...enums);
 
 /** The declared errors of a method or a response. Throws Error for a reason without definition. */
 function declaredErrors(source: DescMethod | DescMessage): DomainError[] {
   const { proto } = source.kind === 'rpc' ? source.parent.file : source.file;
-  const enums = ERROR_ENUMS.filter(({ file }) => file.proto.package === proto.package);
+  const enums = ENUMS.filter(({ file }) => file.proto.package === proto.package);
+  const known = toCatalogue(enums);
   return reasonsOf(source, enums).map((reason) => {
-    const err = catalogue.get(`${proto.package}/${reason}`);
-    if (!err) throw new Error(`${source.name} fails with ${reason}, which is not defined`);
-    return err;
+    const create = known[reason];
+    if (!create) throw new Error(`${source.name} fails with ${reason}, which is not defined`);
+    return create();
   });
 }
 
@@ -70,26 +65,18 @@ export class ErrorResponses {
 
   of(route: Route): Record<string, object> {
     if (route.isOAuth) return OAUTH_RESPONSES;
-    const found: Record<number, { readonly sentences: Set<string>; readonly codes: Set<string> }> = {};
-    const change = isStateChanging(route.method) ? [ANY_CHANGE] : [];
-    const rules = [
+    const rules: readonly Rule[] = [
       ...ANY_ROUTE,
       LONG_HEAD,
-      ...change,
+      ...(isStateChanging(route.method) ? [ANY_CHANGE] : []),
       ...inputRules(route),
       ...accessRules(route),
       ...(route.failures ?? []).flatMap(failureRules),
       ...(takesIdempotencyKey(route) ? KEPT : []),
     ];
-    for (const [status, sentence, ...codes] of rules) {
-      found[status] ??= { sentences: new Set(), codes: new Set() };
-      found[status].sentences.add(sentence);
-      for (const code of codes) found[status].codes.add(code);
-      for (const code of codes) this.#codes.add(code);
-    }
-    return Object.fromEntries(
-      Object.entries(found).map(([status, { sentences, codes }]) => [status, toResponse(Number(status), sentences, codes)]),
-    );
+    for (const code of rules.flatMap(([, , ...codes]) => codes)) this.#codes.add(code);
+    const byStatus = [...Map.groupBy(rules, ([status]) => status)];
+    return Object.fromEntries(byStatus.map(([status, those]) => [status, toResponse(status, those)]));
   }
 
   /** The error envelope with the codes of all routes so far. */
@@ -120,14 +107,16 @@ export class ErrorResponses {
   }
 }
 
+const EXAMPLES = Object.values({ ...errors, ...commonErrors, ...toCatalogue(ENUMS) }).map((create) => create());
+
 function exampleMessage(code: string): string {
   if (code === ERROR_KINDS.internal.envelopeCode) return 'Internal server error. Error id: 019a9e41-9c18-7e33-8a6d-0f9b2c5d8e71';
-  const own = Object.values(errors).map((create) => create());
-  const common = Object.values(commonErrors).map((create) => create());
-  return [...own, ...common, ...catalogue.values()].find((err) => err.code === code)?.message ?? code;
+  return EXAMPLES.find((err) => err.code === code)?.message ?? code;
 }
 
-function toResponse(status: number, sentences: ReadonlySet<string>, codes: ReadonlySet<string>): object {
+function toResponse(status: number, rules: readonly Rule[]): object {
+  const sentences = new Set(rules.map(([, sentence]) => sentence));
+  const codes = new Set(rules.flatMap(([, , ...those]) => those));
   const examples = Object.fromEntries([...codes].map((code) => [code, { $ref: `#/components/examples/${code}` }]));
   return describeResponse(status, [...sentences].join(' '), { schema: { $ref: '#/components/schemas/Error' }, examples });
 }

@@ -85,10 +85,12 @@ function successResponses(route: Route, schemas: SchemaCollection): Record<strin
   return { [successStatus]: { description: 'Success.', ...headers, content }, ...redirect };
 }
 
-function toEnvelope({ message, alternativeMessage, data, extraFields }: Route): z.ZodType {
+const TOTAL_PAGES = { totalPages: z.int().meta({ examples: [1] }) };
+
+function toEnvelope({ message, alternativeMessage, data, pageSize }: Route): z.ZodType {
   const examples = [message, ...(alternativeMessage === undefined ? [] : [alternativeMessage])];
   const text = z.string().meta({ description: 'What was done, in words: always one of the examples.', examples });
-  return z.object({ success: z.literal(true), message: text, ...(data && { data, ...extraFields }) });
+  return z.object({ success: z.literal(true), message: text, ...(data && { data }), ...(pageSize && TOTAL_PAGES) });
 }
 
 function mapValues<T>(record: Readonly<Record<string, T>>, map: (value: T) => object): Record<string, object> {

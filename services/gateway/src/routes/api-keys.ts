@@ -149,11 +149,11 @@ export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
       query: pageQuery(ORDERS, 'Keys', 'build', '-lastUsedAt'),
       isLarge: true,
       data: z.array(apiKey),
-      extraFields: { totalPages: z.int().meta({ examples: [1] }) },
+      pageSize: API_KEYS_PAGE_SIZE,
       message: 'Successfully fetched API keys.',
       handle: async ({ principal: { accountId }, query }) => {
         const { apiKeys: shown, total } = await apiKeys.listApiKeyPage({ accountId, ...query });
-        return { data: shown, extraFields: { totalPages: Math.ceil(total / API_KEYS_PAGE_SIZE) } };
+        return { data: shown, total };
       },
     }),
     defineRoute(`GET ${URL}/:id`, 'session', {

@@ -40,7 +40,7 @@ export const applicationListRoutes = ({ clients: { applications, files } }: Rout
     description: `A page of ${APPLICATIONS_PAGE_SIZE} applications with status, version, files and storage, without keys; for a restricted key, only those it may use. A page past the end is empty.`,
     query: pageQuery(ORDERS, 'Applications', 'photo', 'name'),
     data: z.array(row),
-    extraFields: { totalPages: z.int().meta({ examples: [1] }) },
+    pageSize: APPLICATIONS_PAGE_SIZE,
     message: 'Successfully fetched applications',
     handle: async ({ principal, query }) => {
       const { accountId, allApplications, applicationIds } = principal;
@@ -61,7 +61,7 @@ export const applicationListRoutes = ({ clients: { applications, files } }: Rout
         files: usages.get(summary.id)?.fileCount ?? 0,
         storedMiB: usages.get(summary.id)?.chargedMib ?? 0,
       }));
-      return { data, extraFields: { totalPages: Math.ceil(total / APPLICATIONS_PAGE_SIZE) } };
+      return { data, total };
     },
   }),
 ];

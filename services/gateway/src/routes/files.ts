@@ -114,7 +114,7 @@ export function fileRoutes({ clients }: RouteContext) {
       description: `Newest first, ${FILES_PAGE_SIZE.default} a page.`,
       query: tableQuery,
       data: z.array(fileRow),
-      extraFields: { totalPages: z.int().meta({ examples: [1] }) },
+      pageSize: FILES_PAGE_SIZE.default,
       failures: [FileService.method.listFiles],
       message: 'Successfully fetched table',
       handle: async ({ application, principal: { username }, query }) => {
@@ -125,9 +125,8 @@ export function fileRoutes({ clients }: RouteContext) {
           page: BigInt(currentPage),
           nameContains,
         });
-        const totalPages = Math.ceil(Number(found.totalFiles) / FILES_PAGE_SIZE.default);
         // The account uploaded all its files.
-        return { data: found.files.map((file) => ({ ...file, user: { username } })), extraFields: { totalPages } };
+        return { data: found.files.map((file) => ({ ...file, user: { username } })), total: found.totalFiles };
       },
     }),
     defineRoute('POST /api/v1/panel/create-download-url', 'files:read', {

@@ -67,12 +67,7 @@ function addRoute(app: FastifyInstance, { gate, clients, waitForLargeResponse }:
   app.route({
     method,
     url,
-    schema: {
-      ...(body && { body }),
-      ...(query && { querystring: query }),
-      ...(params && { params }),
-      ...(headers && { headers }),
-    },
+    schema: { body, querystring: query, params, headers },
     config: { takesBytes: bytesBody !== undefined, isOAuth },
     onRequest: async (request, reply) => {
       if (route.headersAlways) reply.headers(route.headersAlways);
@@ -111,15 +106,11 @@ function addRoute(app: FastifyInstance, { gate, clients, waitForLargeResponse }:
 }
 
 /** The result of a route without `data` is that of its last call, which clients do not get. */
-function toEnvelope(
-  { message, alternativeMessage = message, extraFields }: Route,
-  present: Present | undefined,
-  result: unknown,
-) {
+function toEnvelope({ message, alternativeMessage = message, pageSize }: Route, present: Present | undefined, result: unknown) {
   if (result instanceof AlternativeSuccess) return successEnvelope(alternativeMessage, present?.(result.data));
-  if (!extraFields) return successEnvelope(message, present?.(result));
-  const parts = result as { data: unknown; extraFields: object };
-  return successEnvelope(message, present?.(parts.data), parts.extraFields);
+  if (pageSize === undefined) return successEnvelope(message, present?.(result));
+  const { data, total } = result as { readonly data: unknown; readonly total: bigint | number };
+  return successEnvelope(message, present?.(data), { totalPages: Math.ceil(Number(total) / pageSize) });
 }
 
 /** Throws `request_invalid` for a body other than `{}`, which some clients always send. */

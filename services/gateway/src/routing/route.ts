@@ -138,8 +138,8 @@ export interface RouteDefinition<
   readonly data?: z.ZodType;
   /** True if the response may be large: few of an account are made and sent concurrently. */
   readonly isLarge?: boolean;
-  /** More fields of the success envelope; the handler then returns `{ data, extraFields }`. */
-  readonly extraFields?: Readonly<Record<string, z.ZodType>>;
+  /** Rows of a page, of which the envelope has the number; the handler returns `{ data, total }`. */
+  readonly pageSize?: number;
   /** Meaning of each further header of a success, by name. */
   readonly successHeaders?: Readonly<Record<string, string>>;
   /** Sources of its errors, besides those that its access and schemas imply. */
@@ -147,7 +147,7 @@ export interface RouteDefinition<
   readonly message: string;
   readonly alternativeMessage?: string;
   /**
-   * Does the work and returns `data`, anything without it, or `data` and `extraFields`.
+   * Does the work and returns `data`, anything without it, or `data` and the `total` of pages.
    * Its JSON follows from the schema (`present.ts`).
    */
   readonly handle: (request: RouteRequest<A, In, z.output<B>, z.output<Q>, z.output<P>, z.output<H>>) => Promise<unknown>;
