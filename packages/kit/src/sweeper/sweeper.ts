@@ -88,9 +88,16 @@ export function createSweeper(options: { intervalMs: number; logger: Logger; swe
       if (!stopping.signal.aborted) timer = setTimeout(run, intervalMs);
     });
   };
+  let isStarted = false;
   return {
-    start: run,
-    wake: run,
+    start(): void {
+      isStarted = true;
+      run();
+    },
+    /** Sweeps soon; before the start it does nothing. */
+    wake(): void {
+      if (isStarted) run();
+    },
     /** Aborts the current sweep, waits for it, and starts no other. */
     async stop(): Promise<void> {
       stopping.abort();

@@ -14,9 +14,7 @@ import type { Page } from './page.ts';
 const SETTING_COLUMNS = ApplicationSettingsSchema.fields.map(({ name }) => name as keyof SettingsRow);
 
 /** Columns that a change may depend on: not the sealed keys and the levels, which can be long. */
-const CHANGEABLE = [
-  ...(['id', 'account_id', 'name', 'recent_rotations', 'last_sequence', 'public_updates', 'signing_keys'] as const),
-] as const;
+const CHANGEABLE = ['id', 'account_id', 'name', 'recent_rotations', 'last_sequence', 'public_updates', 'signing_keys'] as const;
 
 /** An application whose row is locked for a change. */
 export type ApplicationRow = Pick<Selectable<ApplicationTable>, (typeof CHANGEABLE)[number]> & SettingsRow;

@@ -32,18 +32,11 @@ export function createRelay(delivery: Delivery, logger: Logger): Sweeper {
   };
   const sweeper = createSweeper({ intervalMs: POLL_INTERVAL_MS, logger, sweeps: { outbox: deliverAll } });
   const unwatch = watchOutbox(delivery.db);
-  let isStarted = false;
   return {
-    start() {
-      isStarted = true;
-      sweeper.start();
-    },
-    wake() {
-      if (isStarted) sweeper.wake();
-    },
-    async stop() {
+    ...sweeper,
+    stop() {
       unwatch();
-      await sweeper.stop();
+      return sweeper.stop();
     },
   };
 }

@@ -15,7 +15,7 @@ import semver from 'semver';
 import { z } from 'zod';
 import { readCredential } from '../authentication/credential.ts';
 import { errors } from '../errors.ts';
-import { defineRoute, type RouteContext } from '../routing/route.ts';
+import { defineRoute, type RouteContext, type RouteRequest } from '../routing/route.ts';
 import { applicationId } from '../routing/schemas.ts';
 import { appcast, electronUpdate, latestJson, tauriUpdate } from '../updates/feed-formats.ts';
 import { ELECTRON_FEEDS, isOffered, tauriArtifact } from '../updates/offered-artifacts.ts';
@@ -24,7 +24,7 @@ const URL = '/api/v1/updates/:applicationId/:channel';
 
 const text = (description: string, example: string) => z.string().meta({ description, examples: [example] });
 
-const channelParams = { applicationId, channel: text('Channel.', 'stable') };
+const feedParams = z.object({ applicationId, channel: text('Channel.', 'stable') });
 
 const query = z.object({
   client: z
@@ -39,14 +39,10 @@ const query = z.object({
 /** Seconds that clients and proxies may cache a feed. */
 const MAX_AGE_S = 60;
 
-type Params = { readonly applicationId: string; readonly channel: string };
-
-interface FeedRequest {
-  readonly params: Params;
-  readonly query: { readonly client?: string | undefined };
-  readonly raw: IncomingMessage;
-  readonly reply: FastifyReply;
-}
+type FeedRequest = Pick<
+  RouteRequest<'public', undefined, unknown, z.output<typeof query>, z.output<typeof feedParams>>,
+  'params' | 'query' | 'raw' | 'reply'
+>;
 
 interface Feed extends GetFeedResponse {
   /** The releases that the client is offered, the highest version first. */
@@ -60,38 +56,27 @@ export function updateRoutes({ clients, limits, publicUrl }: RouteContext) {
   const limit = { limit: limits.updateFeeds, per: 'application' } as const;
 
   async function readFeed({ params, query: { client }, raw }: FeedRequest): Promise<Feed> {
-    const feed = await releases.getFeed({ ...params, ...readHttpKey(raw) });
+    const { applicationId, channel } = params;
+    const feed = await releases.getFeed({ applicationId, channel, ...readHttpKey(raw) });
     const urlOf = ({ downloadToken, name }: ReleaseArtifact) =>
-      `${base}/api/v1/updates/${params.applicationId}/${params.channel}/download/${downloadToken}/${encodeURIComponent(name)}`;
+      `${base}/api/v1/updates/${applicationId}/${channel}/download/${downloadToken}/${encodeURIComponent(name)}`;
     return { ...feed, offered: feed.releases.filter((release) => isOffered(release, client)), urlOf };
   }
 
   /** A feed; `render` returns undefined if there is no release for it. */
-  const feedRoute = (name: string, type: string, summary: string, render: (feed: Feed) => string | undefined) =>
+  const feedRoute = (name: string, bytesResponse: string, summary: string, render: (feed: Feed) => string | undefined) =>
     defineRoute(`GET ${URL}/${name}`, 'public', {
       operationId: `getFeed${name.replace(/(?:^|[-.])(\w)/g, (_, letter: string) => letter.toUpperCase())}`,
       summary,
       description: '`Authorization: Bearer <httpKey>`, unless the application has public updates.',
-      limit,
-      params: z.object(channelParams),
-      query,
-      bytesResponse: type,
-      failures: [ReleaseService.method.getFeed],
-      message: '',
+      ...{ limit, params: feedParams, query, bytesResponse, failures: [ReleaseService.method.getFeed], message: '' },
       handle: async (request) => {
         const feed = await readFeed(request);
         const body = render(feed);
         if (body === undefined) throw errors.route_not_found();
-        return sendFeed(request, feed, type, body);
+        return sendFeed(request, feed, bytesResponse, body);
       },
     });
-
-  const electronFeeds = Object.entries(ELECTRON_FEEDS).map(([name, [system, artifactsOf]]) =>
-    feedRoute(name, 'text/yaml', `Get the feed of electron-updater for ${system}`, ({ offered, urlOf }) => {
-      const release = offered.find((found) => artifactsOf(found).length > 0);
-      return release && electronUpdate(release, artifactsOf(release), urlOf);
-    }),
-  );
 
   return [
     defineRoute(`GET ${URL}/tauri/:target/:arch/:version`, 'public', {
@@ -99,8 +84,7 @@ export function updateRoutes({ clients, limits, publicUrl }: RouteContext) {
       summary: 'Get the update for Tauri’s updater',
       description: '204 if there is no higher version. `Authorization: Bearer <httpKey>`, unless the updates are public.',
       limit,
-      params: z.object({
-        ...channelParams,
+      params: feedParams.extend({
         target: text('Platform, `{{target}}`.', 'windows'),
         arch: text('Architecture, `{{arch}}`.', 'x86_64'),
         version: text('Version of the client, `{{current_version}}`.', '1.3.0'),
@@ -121,7 +105,12 @@ export function updateRoutes({ clients, limits, publicUrl }: RouteContext) {
         return request.reply.headers(cacheHeaders(feed)).code(204).send();
       },
     }),
-    ...electronFeeds,
+    ...Object.entries(ELECTRON_FEEDS).map(([name, [system, artifactsOf]]) =>
+      feedRoute(name, 'text/yaml', `Get the feed of electron-updater for ${system}`, ({ offered, urlOf }) => {
+        const release = offered.find((found) => artifactsOf(found).length > 0);
+        return release && electronUpdate(release, artifactsOf(release), urlOf);
+      }),
+    ),
     feedRoute('appcast.xml', 'application/xml', 'Get the appcast for Sparkle', ({ applicationName, offered, urlOf }) =>
       appcast(applicationName, offered, urlOf),
     ),
@@ -133,8 +122,7 @@ export function updateRoutes({ clients, limits, publicUrl }: RouteContext) {
       summary: 'Download a file of a release',
       description: 'URLs of feeds. They need no credential, are valid for a day, and get 404 once the release is yanked.',
       limit,
-      params: z.object({
-        ...channelParams,
+      params: feedParams.extend({
         token: text('Signature of the URL.', 'AZ…'),
         name: text('Name of the artifact.', 'Acme-1.4.0.exe'),
       }),

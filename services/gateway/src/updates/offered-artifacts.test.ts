@@ -46,7 +46,7 @@ it('lists files for x86_64 first for electron-updater', () => {
 });
 
 it('finds signatures for Tauri in text and Base64 of minisign, and none of signify', () => {
-  const signify = 'untrusted comment: x\nAAAA\n';
+  const signify = `untrusted comment: x\n${Buffer.from('Ed'.padEnd(74)).toString('base64')}\n`;
   const minisign = `${signify}trusted comment: y\nBBBB\n`;
   const base64 = Buffer.from(minisign).toString('base64');
   const signatures = [minisign, base64, signify, Buffer.from(signify).toString('base64'), Buffer.alloc(64).toString('base64')];

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { parseSignature } from '@latchkey/kit/crypto/minisign';
 import { DomainError } from '@latchkey/kit/errors/errors';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../proto-errors.ts';
@@ -6,7 +7,7 @@ import type { ApplicationRef } from '../application/owned-application.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { parseFileRef } from './file.ts';
 import { type Digests, insertDigests, selectForRelease } from './inspect-file.store.ts';
-import { findSigningKey, parseSignature } from './signature.ts';
+import { findSigningKey } from './signature.ts';
 
 /** Largest file whose signature may need all its bytes in memory. Others need a prehashed one. */
 const WHOLE_BYTES_MAX = 256 * 1024 * 1024;

@@ -1,48 +1,6 @@
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { promisify } from 'node:util';
-
-interface Signature {
-  /** Id of the minisign key; undefined for a bare signature, as Sparkle has them. */
-  readonly keyId: Buffer | undefined;
-  /** True if BLAKE2b-512 of the file was signed instead of the file. */
-  readonly isPrehashed: boolean;
-  readonly bytes: Buffer;
-  /** The part of minisign's format that vouches for the trusted comment. */
-  readonly trusted: { readonly comment: Buffer; readonly signature: Buffer } | undefined;
-}
-
-const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
-const SIGNATURE_BYTES = 64;
-const MINISIGN_BYTES = 2 + 8 + SIGNATURE_BYTES;
-const TRUSTED = 'trusted comment: ';
-
-/**
- * Parses minisign's text, signify's (which has no trusted comment), either in Base64 as Tauri has
- * it, or the Base64 of 64 bytes as Sparkle has it. Returns undefined for other text.
- */
-export function parseSignature(text: string): Signature | undefined {
-  const trimmed = text.trim();
-  if (trimmed.startsWith('untrusted comment:')) return parseMinisign(trimmed);
-  if (!BASE64.test(trimmed)) return undefined;
-  const bytes = Buffer.from(trimmed, 'base64');
-  if (bytes.length === SIGNATURE_BYTES) return { keyId: undefined, isPrehashed: false, bytes, trusted: undefined };
-  const decoded = bytes.toString('utf8').trim();
-  return decoded.startsWith('untrusted comment:') ? parseMinisign(decoded) : undefined;
-}
-
-function parseMinisign(text: string): Signature | undefined {
-  const [, line = '', comment, globalLine] = text.split(/\r?\n/);
-  const bytes = Buffer.from(line, 'base64');
-  const algorithm = bytes.toString('latin1', 0, 2);
-  if (bytes.length !== MINISIGN_BYTES || (algorithm !== 'Ed' && algorithm !== 'ED')) return undefined;
-  const signature = bytes.subarray(10);
-  const isPrehashed = algorithm === 'ED';
-  const keyId = bytes.subarray(2, 10);
-  if (comment === undefined) return { keyId, isPrehashed, bytes: signature, trusted: undefined };
-  if (!comment.startsWith(TRUSTED)) return undefined;
-  const trusted = { comment: Buffer.from(comment.slice(TRUSTED.length)), signature: Buffer.from(globalLine ?? '', 'base64') };
-  return { keyId, isPrehashed, bytes: signature, trusted };
-}
+import type { Signature } from '@latchkey/kit/crypto/minisign';
 
 /** Prefix of an Ed25519 public key in DER (RFC 8410). */
 const SPKI = Buffer.from('302a300506032b6570032100', 'hex');
