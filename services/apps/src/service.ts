@@ -53,7 +53,6 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
   const relay = createRelay({ db, publish, producer, clock }, logger);
   const changes = createChangePublisher(events, logger, 'latchkey-apps-changes');
   publishChanges(db, changes.publish);
-  const retentionSweep = createRetentionSweep(db, clock);
   const usage = createBufferedCounts<'applicationId', 'events'>({
     name: 'usage',
     key: 'applicationId',
@@ -97,7 +96,7 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
       createSweeper({
         intervalMs: RETENTION_INTERVAL_MS,
         logger,
-        sweeps: { events: retentionSweep, daily_usage: createUsageSweep(ctx) },
+        sweeps: { events: createRetentionSweep(db, clock), daily_usage: createUsageSweep(ctx) },
       }),
       createAuditSweeper({ db, pool, retentionDays: config.AUDIT_RETENTION_DAYS, logger }),
     ],

@@ -22,7 +22,7 @@ import { errors } from '../proto-errors.ts';
 import { toStatus } from '../setting/setting.ts';
 import * as store from './application.store.ts';
 import type { ApplicationRef } from './application-ref.ts';
-import { changeApplication, describeChange, recordChange } from './change-application.ts';
+import { changeApplication, describeChange } from './change-application.ts';
 import { parsePage, parsePageSize } from './page.ts';
 
 /**
@@ -61,7 +61,7 @@ async function insertNewApplication(ctx: Acting<AppsContext>, accountId: string,
       runtime_keys_updated_at: now,
       created_at: now,
     });
-    await recordChange(ctx, tx, { accountId, applicationId: id }, 'application.created', { name });
+    await recordAudit(tx, ctx.origin, describeChange({ accountId, applicationId: id }, 'application.created', { name }));
     return id;
   });
 }

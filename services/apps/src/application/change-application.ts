@@ -22,31 +22,8 @@ export const WRITES = {
   waitMs: DEADLINES_MS.queue,
 };
 
-/** Changes of applications, by their names in the audit log. */
-export type ApplicationAction =
-  | 'application.created'
-  | 'application.paused'
-  | 'application.resumed'
-  | 'application.setting_updated'
-  | 'application.license_levels_replaced'
-  | 'application.runtime_key_rotated'
-  | 'application.key_overlap_ended'
-  | 'application.deleted'
-  | 'application.release_settings_updated'
-  | `release.${'created' | 'updated' | 'deleted' | 'published' | 'yanked' | 'rollout_changed'}`;
-
-export async function recordChange(
-  { origin }: Acting<AppsContext>,
-  tx: Db,
-  ref: ApplicationRef,
-  action: ApplicationAction,
-  changes: Changes,
-): Promise<void> {
-  await recordAudit(tx, origin, describeChange(ref, action, changes));
-}
-
 /** The entry in the audit log of a change. */
-export function describeChange({ accountId, applicationId: id }: ApplicationRef, action: ApplicationAction, changes: Changes) {
+export function describeChange({ accountId, applicationId: id }: ApplicationRef, action: string, changes: Changes) {
   return { accountId, action, subject: { kind: 'application' as const, id }, changes };
 }
 
@@ -61,7 +38,7 @@ export interface ApplicationChange {
   update(values: Omit<Updateable<ApplicationTable>, 'last_sequence'>, event: EventBody | undefined, now: Date): Promise<void>;
   /** Adds the event of a change that deletes the row. */
   addEvent(event: EventBody, now: Date): Promise<void>;
-  record(action: ApplicationAction, changes: Changes): Promise<void>;
+  record(action: string, changes: Changes): Promise<void>;
 }
 
 /**
@@ -72,23 +49,15 @@ export interface ApplicationChange {
  */
 export async function changeApplication<T>(
   ctx: Acting<AppsContext>,
-  ref: ApplicationRef,
+  given: ApplicationRef,
   apply: (change: ApplicationChange) => Promise<T>,
 ): Promise<T> {
-  const { accountId, applicationId } = parseRef(ref);
-  const key = `${accountId}/${applicationId}`;
+  const ref = parseRef(given);
+  const key = `${ref.accountId}/${ref.applicationId}`;
   ctx.writes.check(key);
-  return ctx.writes.run(key, () => applyLocked(ctx, { accountId, applicationId }, apply));
-}
-
-async function applyLocked<T>(
-  ctx: Acting<AppsContext>,
-  { accountId, applicationId }: ApplicationRef,
-  apply: (change: ApplicationChange) => Promise<T>,
-): Promise<T> {
   let [hasEvent, isForClients] = [false, false];
-  const result = await runTransaction(ctx.db, async (tx) => {
-    const row = await lockApplication(tx, accountId, applicationId);
+  const changeLocked = async (tx: Db) => {
+    const row = await lockApplication(tx, ref.accountId, ref.applicationId);
     if (!row) throw errors.application_not_found();
     const addEvent = async (event: EventBody, now: Date) => {
       await logEvents(tx, [row], event, now);
@@ -104,10 +73,11 @@ async function applyLocked<T>(
         if (event) await addEvent(event, now);
       },
       addEvent,
-      record: (action, changes) => recordChange(ctx, tx, { accountId, applicationId }, action, changes),
+      record: (action, changes) => recordAudit(tx, ctx.origin, describeChange(ref, action, changes)),
     });
-  });
+  };
+  const result = await ctx.writes.run(key, () => runTransaction(ctx.db, changeLocked));
   if (hasEvent) ctx.wakeRelay();
-  if (isForClients) ctx.usage.add(applicationId, 'events');
+  if (isForClients) ctx.usage.add(ref.applicationId, 'events');
   return result;
 }

@@ -23,16 +23,16 @@ export type LoggedRow = Pick<SequencedEvent, 'id' | 'sequence' | 'type' | 'data'
  * Returns a function that reads a page of an application's events. Clients of many applications
  * reconnect together, so the reads of a turn share a statement.
  */
-export function createEventReads(pool: pg.Pool) {
-  const read = createSharedList<LoggedRow>(pool, {
+export const createEventReads = (
+  pool: pg.Pool,
+): ((applicationId: string, sequence: bigint, limit: number) => Promise<readonly LoggedRow[]>) =>
+  createSharedList(pool, {
     name: 'select-events-after',
     key: { application_id: 'uuid', sequence: 'bigint', size: 'int' },
     select: `select id, sequence, type, data, created_at, ${EPOCH} from application_event e
       where e.application_id = asked.application_id and e.sequence > asked.sequence order by e.sequence limit asked.size`,
     keysMax: PAGES_MAX,
   });
-  return (applicationId: string, sequence: bigint, limit: number) => read(applicationId, sequence, limit);
-}
 
 /** Named: clients that pull events run it all the time. */
 const SELECT_OWN_AFTER = {

@@ -23,6 +23,16 @@ interface Delivery {
   readonly clock: () => Date;
 }
 
+const waitingEvents = new Gauge({
+  name: 'latchkey_outbox_waiting_events',
+  help: 'Events that are not delivered yet, counted up to 10,000. Every apps process reports all of them.',
+});
+
+const oldestEvent = new Gauge({
+  name: 'latchkey_outbox_oldest_seconds',
+  help: 'Age in seconds of the oldest event that is not delivered yet; 0 without such an event.',
+});
+
 /**
  * Delivers events from the log when woken, and by polling. Any number of processes may share a log.
  */
@@ -31,7 +41,10 @@ export function createRelay(delivery: Delivery, logger: Logger): Sweeper {
     while ((await deliverBatch(delivery)) === BATCH_MAX && !signal.aborted);
   };
   const sweeper = createSweeper({ intervalMs: POLL_INTERVAL_MS, logger, sweeps: { outbox: deliverAll } });
-  const unwatch = watchOutbox(delivery.db);
+  const unwatch = watchProbe('outbox', () => selectBacklog(delivery.db), [
+    [waitingEvents, ({ count }) => [[count]]],
+    [oldestEvent, ({ oldestSeconds }) => [[oldestSeconds]]],
+  ]);
   return {
     ...sweeper,
     stop() {
@@ -78,22 +91,4 @@ function toJob(row: EventRow): QueueJob {
     // Undefined would mean the request that happens to run now.
     context: row.call_origin ?? undefined,
   };
-}
-
-const waitingEvents = new Gauge({
-  name: 'latchkey_outbox_waiting_events',
-  help: 'Events that are not delivered yet, counted up to 10,000. Every apps process reports all of them.',
-});
-
-const oldestEvent = new Gauge({
-  name: 'latchkey_outbox_oldest_seconds',
-  help: 'Age in seconds of the oldest event that is not delivered yet; 0 without such an event.',
-});
-
-/** Reports the undelivered events to scrapes. Returns a function that ends it. */
-function watchOutbox(db: Db): () => void {
-  return watchProbe('outbox', () => selectBacklog(db), [
-    [waitingEvents, ({ count }) => [[count]]],
-    [oldestEvent, ({ oldestSeconds }) => [[oldestSeconds]]],
-  ]);
 }

@@ -122,28 +122,22 @@ const msUntilFree = (rotation: Date, now: Date) => rotation.getTime() + HOUR_MS 
  *
  * @returns a function that rejects for a wrong secret
  */
-export function createSecretKeyCheck(ctx: AppsContext): () => Promise<void> {
+export function createSecretKeyCheck({ db, vault }: AppsContext): () => Promise<void> {
   let isVerified = false;
   return async () => {
     if (isVerified) return;
-    try {
-      await verifyStoredKey(ctx);
-      isVerified = true;
-    } catch (err) {
+    const row = await selectFirstSealedKey(db).catch((err: unknown) => {
       if (!isMissingTable(err)) throw err;
+      return null;
+    });
+    try {
+      if (row) vault.open('socketKey', row.id, row.socket_key_sealed.toString('hex'));
+    } catch {
+      throw new Error(
+        'SECRET_KEY is not the one that this database was written with. Set it to that key; npm start stores it in secrets.json ' +
+          'of DATA_DIR, so restore that file from a backup',
+      );
     }
+    isVerified = row !== null;
   };
-}
-
-async function verifyStoredKey(ctx: AppsContext): Promise<void> {
-  const row = await selectFirstSealedKey(ctx.db);
-  if (!row) return;
-  try {
-    ctx.vault.open('socketKey', row.id, row.socket_key_sealed.toString('hex'));
-  } catch {
-    throw new Error(
-      'SECRET_KEY is not the one that this database was written with. Set it to that key; npm start stores it in secrets.json ' +
-        'of DATA_DIR, so restore that file from a backup',
-    );
-  }
 }

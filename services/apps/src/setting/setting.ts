@@ -10,7 +10,7 @@ import {
   type UpdateApplicationSettingRequest,
 } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { type ApplicationRef, parseRef } from '../application/application-ref.ts';
-import { type ApplicationAction, type ApplicationChange, changeApplication } from '../application/change-application.ts';
+import { type ApplicationChange, changeApplication } from '../application/change-application.ts';
 import type { AppsContext } from '../context.ts';
 import type { SettingsRow } from '../db/schema.ts';
 import type { EventBody } from '../event/event-log.ts';
@@ -25,7 +25,7 @@ interface Setting {
   /** The event for live clients, if they are notified. */
   readonly event?: (value: string, previous: string) => EventBody;
   /** Name of a change in the audit log; `application.setting_updated` unless set. */
-  readonly action?: (value: boolean | string) => ApplicationAction;
+  readonly action?: (value: boolean | string) => string;
 }
 
 const boolean: Setting = {

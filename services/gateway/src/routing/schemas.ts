@@ -56,18 +56,17 @@ export function emailText(format: z.core.$ZodCheck<string> = z.email()) {
 export const anyText = z.string().refine(isStorable, 'must not have NUL').meta(WITHOUT_NUL);
 
 /** {@link textUpTo}, but not empty. */
-export function nonEmptyText(max: number) {
+export const nonEmptyText = (max: number) => textWithin({ min: 1, max });
+
+function textWithin({ min, max }: Length) {
   return z
     .string()
-    .refine((text) => hasLength(text, 1, max), `must be 1 to ${max} characters without NUL`)
-    .meta({ minLength: 1, maxLength: max, ...WITHOUT_NUL });
+    .refine((text) => hasLength(text, min, max), `must be ${describeLength({ min, max })} without NUL`)
+    .meta({ minLength: min, maxLength: max, ...WITHOUT_NUL });
 }
 
 /** A password that is to be set. */
-export const newPassword = z
-  .string()
-  .refine((text) => hasLength(text, PASSWORD.min, PASSWORD.max), `must be ${describeLength(PASSWORD)} without NUL`)
-  .meta({ minLength: PASSWORD.min, maxLength: PASSWORD.max, ...WITHOUT_NUL, description: `${describeLength(PASSWORD)}.` });
+export const newPassword = textWithin(PASSWORD).meta({ description: `${describeLength(PASSWORD)}.` });
 
 /** A code of a second factor. The service rejects malformed ones. */
 export const twoFactorCode = z.string();
