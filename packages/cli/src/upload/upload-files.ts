@@ -22,16 +22,6 @@ interface LocalFile {
   readonly byteSize: number;
 }
 
-interface Target {
-  readonly client: Latchkey;
-  readonly applicationId: string;
-  /** Files of the application by name, with --replace. */
-  readonly existing: ReadonlyMap<string, StoredFile>;
-  readonly signal: AbortSignal;
-  readonly isOnly: boolean;
-  readonly nameWidth: number;
-}
-
 /** Uploads one file after the other, as the server takes one at a time; a failed one stops none. */
 export async function uploadFiles(context: Context, paths: readonly string[], options: UploadCommandOptions): Promise<void> {
   const files = await readLocalFiles(paths, options.name);
@@ -40,28 +30,37 @@ export async function uploadFiles(context: Context, paths: readonly string[], op
   const existing = options.replace ? await listByName(client, applicationId) : new Map<string, StoredFile>();
   const { signal, release } = abortOnSignal();
   const nameWidth = Math.max(...files.map(({ name }) => name.length));
-  const target = { client, applicationId, existing, signal, isOnly: files.length === 1, nameWidth };
   const results = [];
-  let failed = 0;
   try {
     for (const file of files) {
+      const { name, path } = file;
+      const progress = new UploadProgress(context, name, nameWidth);
+      const retry = createRateLimitRetry((line) => progress.wait(line), signal);
+      const onProgress = ({ sentBytes }: { readonly sentBytes: number }) => progress.update(sentBytes, file.byteSize);
+      const former = existing.get(name);
+      const sending = { name, signal, onProgress, replace: former !== undefined };
       try {
-        const { id, byteSize, checksum } = await uploadOne(context, target, file);
-        results.push({ name: file.name, id, byteSize, checksum });
+        const unchanged = former && (await findUnchanged(former, file));
+        const stored = unchanged ?? (await retry(() => client.files.upload(applicationId, path, sending)));
+        progress.end(`${unchanged ? 'unchanged' : former ? 'replaced' : 'uploaded'}, ${formatBytes(file.byteSize)}`);
+        results.push({ name, id: stored.id, byteSize: stored.byteSize, checksum: stored.checksum });
       } catch (err) {
-        if (signal.aborted || target.isOnly || !(err instanceof CliError)) throw err;
-        failed += 1;
+        // The error that ends the command is printed by itself.
+        if (signal.aborted || files.length === 1) progress.clear();
+        if (signal.aborted) throw new CliError('failed', 'Interrupted. Run it again with --replace to upload the rest.');
+        const error = toUploadError(err);
+        if (files.length === 1) throw error;
+        progress.end(`failed: ${error.message}`);
       }
     }
   } finally {
     release();
   }
   context.print(results, results.map(({ checksum, name }) => `${checksum}  ${name}`).join('\n'));
+  const failed = files.length - results.length;
   if (failed > 0)
     throw new CliError('failed', `${failed} of ${files.length} files failed. Correct this, and run it again with --replace.`);
 }
-
-const interrupted = () => new CliError('failed', 'Interrupted. Run it again with --replace to upload the rest.');
 
 function toUploadError(err: unknown): CliError {
   const name = err instanceof LatchkeyError && err.details.find(({ path }) => path === 'query.fileName');
@@ -94,26 +93,4 @@ async function listByName(client: Latchkey, applicationId: string): Promise<Read
 
 async function findUnchanged(stored: StoredFile, { path, byteSize }: LocalFile): Promise<StoredFile | undefined> {
   return stored.byteSize === byteSize && (await hashFile(path)) === stored.checksum ? stored : undefined;
-}
-
-async function uploadOne(context: Context, target: Target, file: LocalFile) {
-  const { client, applicationId, existing, signal, isOnly, nameWidth } = target;
-  const progress = new UploadProgress(context, file.name, nameWidth);
-  const options = { signal, onProgress: ({ sentBytes }: { sentBytes: number }) => progress.update(sentBytes, file.byteSize) };
-  const former = existing.get(file.name);
-  const upload = () =>
-    client.files.upload(applicationId, file.path, { ...options, name: file.name, replace: former !== undefined });
-  try {
-    const unchanged = former && (await findUnchanged(former, file));
-    const stored = unchanged ?? (await createRateLimitRetry((line) => progress.wait(line), signal)(upload));
-    const what = unchanged ? 'unchanged' : former ? 'replaced' : 'uploaded';
-    progress.end(`${what}, ${formatBytes(file.byteSize)}`);
-    return stored;
-  } catch (err) {
-    const error = signal.aborted ? interrupted() : toUploadError(err);
-    // The error that ends the command is printed by itself.
-    if (signal.aborted || isOnly) progress.clear();
-    else progress.end(`failed: ${error.message}`);
-    throw error;
-  }
 }

@@ -4,34 +4,31 @@ import { newId } from '@latchkey/kit/validation/id';
 import type { StorageContext } from '../context.ts';
 import { diskLayout, objectPaths, temporaryPath } from '../storage/object-store/disk-layout.ts';
 import { objectKey } from '../storage/object-store/object-store.ts';
-import { createCounts, type Finding, type ReconcileOptions, reconcile } from '../storage/reconciler/reconciler.ts';
+import { createCounts, type ReconcileOptions, reconcile } from '../storage/reconciler/reconciler.ts';
 import type { OwnedRef } from './fake-apps.ts';
 import type { TestFiles } from './test-files.ts';
 
-/** The kind of a finding, and the id or key that its text names first. */
-const toShort = ({ kind, text }: Finding) => `${kind} ${/[0-9a-f-]{36}(\/[0-9a-f-]{36})?/.exec(text)?.[0]}`;
+/** The kind of a finding, and the id or key that its line names first. */
+const toShort = (line: string) => `${line.slice(0, 20).trimEnd()} ${/[0-9a-f-]{36}(\/[0-9a-f-]{36})?/.exec(line)?.[0]}`;
+
+const FAILED = 'not repaired: ';
 
 /** Runs the reconciler; findings and failed repairs as `<kind> <id or key>`. */
 export async function check(
   { db, store, logger }: StorageContext,
   options: Partial<ReconcileOptions> = {},
-  onFinding: (finding: Finding) => void = () => undefined,
+  onFinding: () => void = () => undefined,
 ) {
   const counts = createCounts();
-  const texts: string[] = [];
-  const found: string[] = [];
-  const failed: string[] = [];
+  const lines: string[] = [];
   const all = { repair: false, skipChecksums: false, force: false, ...options };
-  const summary = await reconcile({ db, store, logger }, all, {
-    counts,
-    onFinding(finding) {
-      texts.push(finding.text);
-      found.push(toShort(finding));
-      onFinding(finding);
-    },
-    onFailedRepair: (finding) => void failed.push(toShort(finding)),
+  const summary = await reconcile({ db, store, logger }, all, counts, (line) => {
+    lines.push(line);
+    onFinding();
   });
-  return { ...summary, counts, texts, found: found.toSorted(), failed: failed.toSorted() };
+  const texts = lines.filter((line) => !line.startsWith(FAILED));
+  const failed = lines.filter((line) => line.startsWith(FAILED)).map((line) => toShort(line.slice(FAILED.length)));
+  return { ...summary, counts, texts, found: texts.map(toShort).toSorted(), failed: failed.toSorted() };
 }
 
 /** Removes every row and object. */

@@ -7,22 +7,13 @@ import { endOnSignal } from '@latchkey/kit/process/end-on-signal';
 import type { FilesConfig } from '../../config.ts';
 import { openStorage } from '../../context.ts';
 import { checkStore } from '../object-store/check-store.ts';
-import {
-  type Counts,
-  countOf,
-  createCounts,
-  FINDING_KINDS,
-  type Finding,
-  type ReconcileOptions,
-  reconcile,
-} from './reconciler.ts';
+import { type Counts, countOf, createCounts, FINDING_KINDS, type ReconcileOptions, reconcile } from './reconciler.ts';
 
 export const EXIT = { done: 0, left: 1, failed: 2 } as const;
 
 const CONNECTIONS_MAX = 4;
 const PROGRESS_INTERVAL_MS = 3_000;
 const UNITS = ['KiB', 'MiB', 'GiB', 'TiB'] as const;
-const KIND_WIDTH = 20;
 
 const OPTIONS = {
   repair: { type: 'boolean', default: false },
@@ -98,7 +89,6 @@ export async function runCheck(
   const { ctx, close } = openStorage({ ...config, DATABASE_POOL_MAX: CONNECTIONS_MAX }, createLogger('files', 'silent'));
   const counts = createCounts();
   const print = (text: string) => void out.write(`${text}\n`);
-  const describe = ({ kind, text }: Finding) => kind.padEnd(KIND_WIDTH) + text;
   const progress = setInterval(() => err.write(`${describeProgress(counts)}\n`), PROGRESS_INTERVAL_MS);
   const startedAt = performance.now();
   try {
@@ -106,11 +96,7 @@ export async function runCheck(
     const target = config.OBJECT_STORE === 's3' ? `the bucket ${config.S3_BUCKET}` : `the folder ${config.OBJECTS_DIR}`;
     print(`Comparing the database ${databaseHosts(config.DATABASE_URL)}${pathname} with ${target}.`);
     if (config.OBJECT_STORE === 's3') await checkStore(ctx, config);
-    const { left, doubt } = await reconcile(ctx, options, {
-      counts,
-      onFinding: (finding) => print(describe(finding)),
-      onFailedRepair: (finding, cause) => print(`not repaired: ${describe(finding)} (${(cause as Error).message})`),
-    });
+    const { left, doubt } = await reconcile(ctx, options, counts, print);
     print(describeResult(counts, (performance.now() - startedAt) / 1_000));
     if (doubt) print(`Nothing was repaired: ${DOUBTS[doubt]}. Check the settings; --repair --force repairs all the same.`);
     else if (options.repair && counts.findings > 0) print(`Repaired ${counts.repaired}; ${left} left.`);

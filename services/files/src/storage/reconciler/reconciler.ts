@@ -23,7 +23,7 @@ export const FINDING_KINDS = [
 ] as const;
 type FindingKind = (typeof FINDING_KINDS)[number];
 
-export interface Finding {
+interface Finding {
   readonly kind: FindingKind;
   readonly text: string;
   /** Repairs it; false where it no longer holds. Throws where it can't be repaired. */
@@ -40,6 +40,8 @@ export interface ReconcileOptions {
 const checked = { files: 0, avatars: 0, bytesRead: 0, objects: 0, applications: 0, findings: 0, repaired: 0 };
 export const createCounts = () => ({ ...checked, byKind: new Map<FindingKind, number>() });
 export type Counts = ReturnType<typeof createCounts>;
+
+const KIND_WIDTH = 20;
 
 interface Run extends Context {
   readonly skipChecksums: boolean;
@@ -59,21 +61,18 @@ const DOUBT_MIN = 10;
 /**
  * Compares files, avatars, objects and recorded usage, and repairs what disagrees where `repair` is
  * set. Safe while uploads, deletions and other runs go on: every finding is confirmed after the
- * store was read, and again before its repair. Returns how many findings are left, and why nothing
- * was repaired. Throws where the database or the store can't be used.
+ * store was read, and again before its repair. Prints a line for each finding and each failed
+ * repair. Returns how many findings are left, and why nothing was repaired. Throws where the
+ * database or the store can't be used.
  */
-export async function reconcile(
-  ctx: Context,
-  options: ReconcileOptions,
-  observer: { counts: Counts; onFinding(finding: Finding): void; onFailedRepair(finding: Finding, err: unknown): void },
-) {
-  const { counts } = observer;
+export async function reconcile(ctx: Context, options: ReconcileOptions, counts: Counts, print: (line: string) => void) {
   const repairable: Finding[] = [];
+  const describe = ({ kind, text }: Finding) => kind.padEnd(KIND_WIDTH) + text;
   const report = (finding: Finding) => {
     counts.findings += 1;
     counts.byKind.set(finding.kind, (counts.byKind.get(finding.kind) ?? 0) + 1);
     if (options.repair && repairable.length < REPAIRS_MAX) repairable.push(finding);
-    observer.onFinding(finding);
+    print(describe(finding));
   };
   const run = { ...ctx, skipChecksums: options.skipChecksums, counts, report };
   // Usage is repaired first: the removal of a file subtracts from it.
@@ -88,7 +87,7 @@ export async function reconcile(
       if (await finding.repair()) counts.repaired += 1;
       left -= 1;
     } catch (err) {
-      observer.onFailedRepair(finding, err);
+      print(`not repaired: ${describe(finding)} (${(err as Error).message})`);
     }
   }
   return { doubt, left };
