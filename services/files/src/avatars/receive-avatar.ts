@@ -11,7 +11,7 @@ import { errors } from '../proto-errors.ts';
 import { removeObjects } from '../storage/object-deletion/object-deletion.ts';
 import { objectKey } from '../storage/object-store/object-store.ts';
 import { type AccountBody, Overdue, observeBodies, putWithDeadline } from '../storage/upload/upload-call.ts';
-import { VerifiedBody } from '../storage/upload/verified-body.ts';
+import { verifyBody } from '../storage/upload/verified-body.ts';
 import { type Avatar, endOrphan, endWaiting, insertAvatar, selectAvatar } from './avatar.store.ts';
 import { createUploadQuota } from './avatar-quota.ts';
 
@@ -97,7 +97,7 @@ async function storeUpload(ctx: ReceiveContext, key: string, { body: source, che
   const late = new AbortController();
   const { signal } = late;
   const deadline = setTimeout(() => late.abort(errors.upload_timeout()), bodyMs);
-  const body = new VerifiedBody(source, { limits: [[byteSizeMax, errors.avatar_too_large]], checksum: checksum ?? null }, signal);
+  const body = verifyBody(source, { limits: [[byteSizeMax, errors.avatar_too_large]], checksum: checksum ?? null }, signal);
   await putWithDeadline(ctx, { key, body, signal, durable: false }).finally(() => clearTimeout(deadline));
 }
 

@@ -14,14 +14,8 @@ import { listFiles } from './list-files.ts';
 export function fileRpc(ctx: FilesContext): RpcImpl<typeof FileService> {
   return {
     async beginUpload(request, call) {
-      const { fileName, byteSize, expectedChecksum, replace } = request;
-      return beginUpload(actingFor(ctx, call), {
-        ...toRef(request, call),
-        fileName,
-        byteSize: byteSize === undefined ? undefined : Number(byteSize),
-        expectedChecksum: expectedChecksum.byteLength === 0 ? undefined : expectedChecksum,
-        replace,
-      });
+      const byteSize = request.byteSize === undefined ? undefined : Number(request.byteSize);
+      return beginUpload(actingFor(ctx, call), { ...request, ...toRef(request, call), byteSize });
     },
     abandonUpload: ({ ticket }) => abandonTicket(ctx, ticket),
     checkFileName: (request, call) => checkFileName(ctx, toRef(request, call), request.fileName),

@@ -13,7 +13,7 @@ import { commitUpload } from '../upload/commit-upload.ts';
 import { type AccountBody, keepLease, observeBodies, toDomainError } from '../upload/upload-call.ts';
 import { lockUsage } from '../upload/usage.store.ts';
 import { HEAD_BYTES } from '../upload/verified-body.ts';
-import { ChunkBody } from './chunk-body.ts';
+import { type ChunkBody, createChunkBody } from './chunk-body.ts';
 import * as rows from './resumable-upload.store.ts';
 import { findUpload } from './resumable-upload.ts';
 
@@ -69,7 +69,7 @@ async function append(ctx: FilesContext, chunk: Chunk): Promise<rows.ResumableUp
   const claimed = { accountId, id, byteOffset, claimId: newId(), callId: call?.id ?? null, processLock: ctx.processLock.id };
   const upload = await rows.claimUpload(db, claimed);
   if (!upload) return rejectUnclaimed(ctx, accountId, id, chunk, call);
-  const body = new ChunkBody(chunk.body, upload.byteSize - byteOffset, chunk.checksum);
+  const body = createChunkBody(chunk.body, upload.byteSize - byteOffset, chunk.checksum);
   const { signal, release: stopRenewals } = keepLease(logger, {
     leaseMs: rows.CLAIM_MS,
     deadlineMs: ctx.limits.uploadDeadlineMs,

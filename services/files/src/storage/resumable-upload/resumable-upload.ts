@@ -1,18 +1,16 @@
 import { addChange } from '@latchkey/audit/announce';
 import { addCommitProof, runTransaction } from '@latchkey/audit/transaction';
-import { UNFINISHED_UPLOADS_MAX, UPLOAD_METADATA_LENGTH_MAX } from '@latchkey/contract/resumable-upload';
+import { UNFINISHED_UPLOADS_MAX } from '@latchkey/contract/resumable-upload';
 import { newId, parseId } from '@latchkey/kit/validation/id';
-import { hasLength } from '@latchkey/kit/validation/text';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../proto-errors.ts';
 import { isDeleted } from '../application/deleted-application.store.ts';
-import { parseRef, readOwned } from '../application/owned-application.ts';
+import { readOwned } from '../application/owned-application.ts';
 import { isTaken, lockRenames, selectNameHolders } from '../file/file.store.ts';
-import { parseFileName } from '../file/file.ts';
 import { removeObjectsSoon } from '../object-deletion/object-deletion.ts';
-import { checkDescription, checkReplaceable, type UploadDescription } from '../upload/begin-upload.ts';
+import { checkReplaceable, parseDescription, type UploadDescription } from '../upload/begin-upload.ts';
 import { lockUsage, selectCharges } from '../upload/usage.store.ts';
-import { chargeMib, checkFits, findDeleted, sumUsage } from '../upload/usage.ts';
+import { chargeMib, checkSize, findDeleted, sumUsage } from '../upload/usage.ts';
 import * as rows from './resumable-upload.store.ts';
 
 export type ResumableUpload = rows.ResumableUpload;
@@ -28,17 +26,12 @@ export async function createUpload(
   ctx: FilesContext,
   given: UploadDescription & { readonly byteSize: number; readonly metadata: string },
 ): Promise<ResumableUpload> {
-  const displayName = parseFileName(given.fileName);
-  checkDescription(given);
-  if (!hasLength(given.metadata, 0, UPLOAD_METADATA_LENGTH_MAX)) throw errors.upload_malformed();
-  const ref = parseRef(given);
+  const { byteSize } = given;
+  const { ref, displayName, expectedChecksum } = parseDescription(given);
   const { accountId, applicationId, requestId } = ref;
-  const { byteSize, expectedChecksum } = given;
-  const { byteSizeMax } = ctx.limits;
-  const byteSizeMin = Math.min(byteSize, byteSizeMax);
   const usages = await readOwned(ctx.findOwned, ref, () => selectCharges(ctx.db, accountId));
   if (given.replace) await checkReplaceable(ctx, ref, (await selectNameHolders(ctx.db, applicationId, displayName)).file);
-  const deleted = await findDeleted(ctx, { accountId, requestId, usages }, byteSizeMin);
+  const deleted = await findDeleted(ctx, { accountId, requestId, usages }, Math.min(byteSize, ctx.limits.byteSizeMax));
   return runTransaction(ctx.db, async (tx) => {
     // Other creations and commits of the account wait, and renames of the application.
     await lockUsage(tx, accountId);
@@ -48,10 +41,8 @@ export async function createUpload(
     const holders = await selectNameHolders(tx, applicationId, displayName);
     if (isTaken(holders, given.replace)) throw errors.file_name_taken();
     const { file: former } = holders;
-    if (byteSize === 0) throw errors.file_empty();
     const replacedMib = former ? chargeMib(former.byteSize) : 0;
-    checkFits(ctx.limits, sumUsage(await selectCharges(tx, accountId), deleted), byteSizeMin, replacedMib);
-    if (byteSize > byteSizeMax) throw errors.file_too_large();
+    checkSize(ctx.limits, sumUsage(await selectCharges(tx, accountId), deleted), byteSize, replacedMib);
     if ((await rows.selectUnfinished(tx, accountId)).length >= UNFINISHED_UPLOADS_MAX) throw errors.too_many_uploads();
     const { xid, ...upload } = await rows.insertUpload(tx, {
       id: newId(),
@@ -62,7 +53,7 @@ export async function createUpload(
       chargedMib: Math.max(0, chargeMib(byteSize) - replacedMib),
       fileId: former?.id ?? null,
       metadata: given.metadata,
-      expectedChecksum: expectedChecksum ? Buffer.from(expectedChecksum) : null,
+      expectedChecksum,
     });
     addCommitProof(tx, { table: 'resumable_upload', id: upload.id, xid });
     addChange(tx, accountId, { kind: 'file', applicationId });

@@ -8,14 +8,9 @@ import { createUpload, endUpload, findUpload, listUploads, type ResumableUpload 
 
 export function uploadRpc(ctx: FilesContext): RpcImpl<typeof UploadService> {
   return {
-    async createUpload({ expectedChecksum, byteSize, ...request }, { requestHeader }) {
-      const upload = await createUpload(ctx, {
-        ...request,
-        byteSize: Number(byteSize),
-        expectedChecksum: expectedChecksum.byteLength === 0 ? undefined : expectedChecksum,
-        requestId: requestHeader.get(REQUEST_ID_HEADER) ?? '',
-      });
-      return { upload: toMessage(upload) };
+    async createUpload({ byteSize, ...request }, { requestHeader }) {
+      const requestId = requestHeader.get(REQUEST_ID_HEADER) ?? '';
+      return { upload: toMessage(await createUpload(ctx, { ...request, byteSize: Number(byteSize), requestId })) };
     },
     async getUpload({ accountId, uploadId, repeatsAppend }) {
       const appended = repeatsAppend ? await findReplay<ResumableUpload>(ctx.db) : undefined;

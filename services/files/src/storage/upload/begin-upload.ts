@@ -1,8 +1,10 @@
 import { hash, randomBytes } from 'node:crypto';
 import { type Acting, formatActor, type Origin } from '@latchkey/audit/actor';
 import { findResult, takeCall } from '@latchkey/audit/idempotency';
+import { UPLOAD_METADATA_LENGTH_MAX } from '@latchkey/contract/resumable-upload';
 import { commonErrors } from '@latchkey/kit/errors/errors';
 import { newId } from '@latchkey/kit/validation/id';
+import { hasLength } from '@latchkey/kit/validation/text';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../proto-errors.ts';
 import { type ApplicationRef, parseRef, readOwned } from '../application/owned-application.ts';
@@ -10,7 +12,7 @@ import { isTaken, selectNameHolders, selectRecentUpload } from '../file/file.sto
 import { parseFileName } from '../file/file.ts';
 import { abandonEnded, deleteUnclaimed, insertIntent, selectLease } from './upload-intent.store.ts';
 import { selectCharges } from './usage.store.ts';
-import { allowedBytes, chargeMib, checkFits, findDeleted, sumUsage } from './usage.ts';
+import { allowedBytes, chargeMib, checkSize, findDeleted, sumUsage } from './usage.ts';
 
 export interface UploadResponse {
   readonly id: string;
@@ -24,8 +26,10 @@ const CHECKSUM_BYTES = 32;
 export type UploadDescription = ApplicationRef & {
   readonly fileName: string;
   readonly byteSize: number | undefined;
-  readonly expectedChecksum: Uint8Array | undefined;
+  /** Empty if it is unknown. */
+  readonly expectedChecksum: Uint8Array;
   readonly replace: boolean;
+  readonly metadata?: string;
 };
 
 export type BegunUpload = { readonly ticket: string; readonly fileId: string } | { readonly stored: UploadResponse };
@@ -41,31 +45,26 @@ export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescr
   const call = takeCall();
   const earlier = call && (await findResult<UploadResponse>(ctx.db, call));
   if (earlier) return { stored: earlier.value };
-  const displayName = parseFileName(upload.fileName);
-  const { byteSize, expectedChecksum, replace } = upload;
-  checkDescription(upload);
-  const ref = parseRef(upload);
+  const { byteSize, replace } = upload;
+  const { ref, displayName, expectedChecksum } = parseDescription(upload);
   const { accountId, applicationId, requestId } = ref;
   const [usages, holders] = await readOwned(ctx.findOwned, ref, () =>
     Promise.all([selectCharges(ctx.db, accountId), selectNameHolders(ctx.db, applicationId, displayName)]),
   );
   const { file: former } = holders;
   if (isTaken(holders)) {
-    const checksum = Buffer.from(expectedChecksum ?? []);
     // A request without a body repeats nothing.
-    const stored =
-      byteSize !== 0 && (await findRepeated(ctx.db, ctx.origin, { accountId, applicationId, displayName, checksum }));
+    const checksum = byteSize === 0 ? null : expectedChecksum;
+    const stored = checksum && (await findRepeated(ctx.db, ctx.origin, { accountId, applicationId, displayName, checksum }));
     if (stored) return { stored };
     if (isTaken(holders, replace)) throw errors.file_name_taken();
   }
   await checkReplaceable(ctx, ref, former);
-  if (byteSize === 0) throw errors.file_empty();
-  const byteSizeMin = Math.min(byteSize ?? 1, ctx.limits.byteSizeMax);
   const replacedMib = former ? chargeMib(former.byteSize) : 0;
+  const byteSizeMin = Math.min(byteSize ?? 1, ctx.limits.byteSizeMax);
   const deleted = await findDeleted(ctx, { accountId, requestId, usages }, byteSizeMin, replacedMib);
   const usage = sumUsage(usages, deleted);
-  checkFits(ctx.limits, usage, byteSizeMin, replacedMib);
-  if (byteSize !== undefined && byteSize > ctx.limits.byteSizeMax) throw errors.file_too_large();
+  checkSize(ctx.limits, usage, byteSize ?? 1, replacedMib);
   const id = newId();
   const ticket = randomBytes(TICKET_BYTES).toString('base64url');
   await takeLease(ctx, accountId, {
@@ -74,7 +73,7 @@ export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescr
     application_id: applicationId,
     display_name: displayName,
     byte_size: byteSize ?? null,
-    expected_checksum: expectedChecksum ? Buffer.from(expectedChecksum) : null,
+    expected_checksum: expectedChecksum,
     byte_size_max: allowedBytes(ctx.limits, usage, replacedMib),
     is_replacement: replace,
     ticket_hash: hashTicket(ticket),
@@ -105,10 +104,18 @@ export const abandonTicket = ({ db }: FilesContext, ticket: string) => deleteUnc
 
 export const hashTicket = (ticket: string): Buffer => hash('sha256', ticket, 'buffer');
 
-export function checkDescription({ byteSize, expectedChecksum }: UploadDescription): void {
-  const isSizeValid = byteSize === undefined || (Number.isSafeInteger(byteSize) && byteSize >= 0);
-  const isChecksumValid = expectedChecksum === undefined || expectedChecksum.byteLength === CHECKSUM_BYTES;
-  if (!isSizeValid || !isChecksumValid) throw errors.upload_malformed();
+/** Throws `file_name_invalid`, `upload_malformed`, `application_not_found`. */
+export function parseDescription({ fileName, byteSize = 0, expectedChecksum, metadata = '', ...ref }: UploadDescription) {
+  const displayName = parseFileName(fileName);
+  const isSizeValid = Number.isSafeInteger(byteSize) && byteSize >= 0;
+  const isChecksumValid = [0, CHECKSUM_BYTES].includes(expectedChecksum.byteLength);
+  const isMetadataValid = hasLength(metadata, 0, UPLOAD_METADATA_LENGTH_MAX);
+  if (!isSizeValid || !isChecksumValid || !isMetadataValid) throw errors.upload_malformed();
+  return {
+    ref: parseRef(ref),
+    displayName,
+    expectedChecksum: expectedChecksum.byteLength > 0 ? Buffer.from(expectedChecksum) : null,
+  };
 }
 
 async function takeLease(ctx: FilesContext, accountId: string, intent: Parameters<typeof insertIntent>[1]): Promise<void> {

@@ -14,7 +14,7 @@ import { findRepeated, hashTicket, type UploadResponse } from './begin-upload.ts
 import { commitUpload } from './commit-upload.ts';
 import { keepLease, Overdue, observeBodies, putWithDeadline } from './upload-call.ts';
 import { abandonExpired, abandonIntent, type ClaimedIntent, claimIntent, endIntent, renewLease } from './upload-intent.store.ts';
-import { VerifiedBody } from './verified-body.ts';
+import { verifyBody } from './verified-body.ts';
 
 /** Longest wait of a failed upload for its clean-up; the sweeper removes what takes longer. */
 const CLEAN_UP_MS_MAX = 2_000;
@@ -53,7 +53,7 @@ async function receive(ctx: FilesContext, { ticket, body: source, requestId }: T
     [intent.byteSizeMax, errors.allowance_exceeded],
   ] as const;
   const origin = originFrom(intent.actor, requestId);
-  const body = new VerifiedBody(source, { limits, byteSize, checksum }, signal);
+  const body = verifyBody(source, { limits, byteSize, checksum }, signal);
   try {
     await putWithDeadline(ctx, { key: objectKey(applicationId, id), body, signal });
     // The row lock orders this and the deletion of the application, which abandons uploads before

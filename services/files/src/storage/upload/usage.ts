@@ -71,6 +71,13 @@ const isCountFree = ({ fileCountMax }: Limits, { fileCount }: Usage, replacedMib
 const freeMib = ({ allowanceMib }: Limits, { chargedMib }: Usage, replacedMib: number) =>
   replacedMib + Math.max(0, allowanceMib - chargedMib);
 
+/** Throws as {@link checkFits}, and `file_empty` before it, `file_too_large` after it. */
+export function checkSize(limits: Limits, usage: Usage, byteSize: number, replacedMib: number): void {
+  if (byteSize === 0) throw errors.file_empty();
+  checkFits(limits, usage, Math.min(byteSize, limits.byteSizeMax), replacedMib);
+  if (byteSize > limits.byteSizeMax) throw errors.file_too_large();
+}
+
 /** Throws `allowance_exceeded` or `file_count_exceeded` where a file of this size does not fit. */
 export function checkFits(limits: Limits, usage: Usage, byteSize: number, replacedMib: number): void {
   if (fits(limits, usage, byteSize, replacedMib)) return;

@@ -18,53 +18,47 @@ interface BodyExpectation {
   readonly checksum?: Buffer | null;
 }
 
+export type VerifiedBody = ReturnType<typeof verifyBody>;
+
 /**
  * The body of an upload, counted, hashed and checked against its limits while the store reads it.
  * It ends properly only if all of it came and matches what was announced. Its source stays open,
  * since the sender still gets a response.
+ *
+ * @param signal fails the body immediately, even while it hangs, with the signal's reason
  */
-export class VerifiedBody implements AsyncIterable<Uint8Array> {
-  byteSize = 0;
-  /** SHA-256 of the whole, once it ended properly. */
-  checksum: Buffer = Buffer.alloc(0);
-  error: unknown;
-  readonly #source: Readable;
-  readonly #expected: BodyExpectation;
-  readonly #signal: AbortSignal;
-  readonly #head: Uint8Array[] = [];
-
-  /** @param signal fails the body immediately, even while it hangs, with the signal's reason */
-  constructor(source: Readable, expected: BodyExpectation, signal: AbortSignal) {
-    this.#source = source;
-    this.#expected = expected;
-    this.#signal = signal;
-  }
-
-  get head(): Buffer {
-    return Buffer.concat(this.#head).subarray(0, HEAD_BYTES);
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
-    const { limits, byteSize, checksum } = this.#expected;
-    const sha256 = createHash('sha256');
-    try {
-      for await (const chunk of readChunks(this.#source, this.#signal)) {
-        // A copy, since the memory of a chunk may be reused.
-        if (this.byteSize < HEAD_BYTES) this.#head.push(Uint8Array.prototype.slice.call(chunk, 0, HEAD_BYTES));
-        this.byteSize += chunk.byteLength;
-        for (const [byteSizeMax, error] of limits) if (this.byteSize > byteSizeMax) throw error();
-        sha256.update(chunk);
-        yield chunk;
+export function verifyBody(source: Readable, expected: BodyExpectation, signal: AbortSignal) {
+  const head: Uint8Array[] = [];
+  return {
+    byteSize: 0,
+    /** SHA-256 of the whole, once it ended properly. */
+    checksum: Buffer.alloc(0),
+    error: undefined as unknown,
+    get head(): Buffer {
+      return Buffer.concat(head).subarray(0, HEAD_BYTES);
+    },
+    async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
+      const { limits, byteSize, checksum } = expected;
+      const sha256 = createHash('sha256');
+      try {
+        for await (const chunk of readChunks(source, signal)) {
+          // A copy, since the memory of a chunk may be reused.
+          if (this.byteSize < HEAD_BYTES) head.push(Uint8Array.prototype.slice.call(chunk, 0, HEAD_BYTES));
+          this.byteSize += chunk.byteLength;
+          for (const [byteSizeMax, error] of limits) if (this.byteSize > byteSizeMax) throw error();
+          sha256.update(chunk);
+          yield chunk;
+        }
+        if (this.byteSize === 0) throw errors.file_empty();
+        if ((byteSize ?? this.byteSize) !== this.byteSize) throw errors.upload_interrupted();
+        this.checksum = sha256.digest();
+        if (checksum?.equals(this.checksum) === false) throw errors.checksum_mismatch();
+      } catch (err) {
+        this.error = err;
+        throw err;
       }
-      if (this.byteSize === 0) throw errors.file_empty();
-      if ((byteSize ?? this.byteSize) !== this.byteSize) throw errors.upload_interrupted();
-      this.checksum = sha256.digest();
-      if (checksum?.equals(this.checksum) === false) throw errors.checksum_mismatch();
-    } catch (err) {
-      this.error = err;
-      throw err;
-    }
-  }
+    },
+  };
 }
 
 /** A request says in `complete` whether all of its body came. */
