@@ -59,12 +59,8 @@ const metadata = z
     pattern: `^${PAIR}( *, *${PAIR})*$`,
     description:
       'Pairs of a key and a value in Base64, in any order: `applicationId`, `fileName`, `sha256` (of the whole file, in hex) where the bytes must have it, and `replace` (`true`) to replace the file that has the name. Other keys are only stored.',
-    examples: [`applicationId ${toBase64('019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15')},fileName ${toBase64('setup-1.2.exe')}`],
+    examples: [`applicationId ${btoa('019a9e41-0b7d-7a06-9f52-3c8e1d4b7a15')},fileName ${btoa('setup-1.2.exe')}`],
   });
-
-function toBase64(text: string): string {
-  return Buffer.from(text).toString('base64');
-}
 
 function parseMetadata(text: string): Record<string, string> | undefined {
   if (text.length > UPLOAD_METADATA_LENGTH_MAX) return undefined;
