@@ -55,7 +55,7 @@ export const createFiles = <Source>(http: Http, openContent: OpenContent<Source>
    *   large: before it is hashed, if the key may read limits
    */
   upload(applicationId: string, source: Source, options: UploadOptions = {}): Promise<UploadedFile> {
-    return uploadFile(http, openContent, { applicationId, source, options });
+    return uploadFile(http, openContent, applicationId, source, options);
   },
 
   /**

@@ -34,16 +34,12 @@ const TARGET = 'POST /api/v1/panel/upload-file';
 const MIB = 1_048_576;
 export const BYTES = 'application/octet-stream';
 
-interface Upload<Source> {
-  readonly applicationId: string;
-  readonly source: Source;
-  readonly options: UploadOptions;
-}
-
 export async function uploadFile<Source>(
   http: Http,
   openContent: OpenContent<Source>,
-  { applicationId, source, options }: Upload<Source>,
+  applicationId: string,
+  source: Source,
+  options: UploadOptions,
 ): Promise<UploadedFile> {
   const { signal, timeoutMs = TIMEOUT_MS, onProgress = () => undefined, replace = false } = options;
   checkTimeout(timeoutMs);
@@ -75,21 +71,14 @@ export async function uploadFile<Source>(
   }
 }
 
-/** The largest file in MiB; undefined for keys that may not read limits. */
-async function readSizeMax(http: Http, signal: AbortSignal | undefined): Promise<number | undefined> {
-  try {
-    return (await http.call('GET /api/v1/panel/get-account-limits', {}, { signal })).fileSizeMiB;
-  } catch (err) {
-    if (signal?.aborted) throw err;
-    return undefined;
-  }
-}
-
 async function checkSize(http: Http, byteSize: number, name: string, signal: AbortSignal | undefined): Promise<void> {
   if (byteSize === 0)
     throw new LatchkeyError(`${name} is empty: files have at least 1 byte.`, { code: 'invalid_file', status: 400 });
   // No limit is below 1 MiB.
-  const maxMiB = byteSize > MIB ? await readSizeMax(http, signal) : undefined;
+  if (byteSize <= MIB) return;
+  const reading = http.call('GET /api/v1/panel/get-account-limits', {}, { signal });
+  // Some keys may not read limits.
+  const maxMiB = (await reading.catch(() => signal?.throwIfAborted()))?.fileSizeMiB;
   if (maxMiB === undefined || byteSize <= maxMiB * MIB) return;
   throw new LatchkeyError(`${name} is too large: it has ${toMiB(byteSize)} MiB, and files have at most ${maxMiB} MiB.`, {
     code: 'limit_exceeded',
