@@ -5,12 +5,15 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Upload } from '@latchkey/proto/latchkey/files/v1/upload_pb';
 import { eventually } from '@latchkey/testkit/eventually';
 import { statementsOf } from '@latchkey/testkit/postgres/statements';
+import { startFauxqs } from 'fauxqs';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { FilesContext } from '../../context.ts';
 import type { OwnedRef } from '../../testing/fake-apps.ts';
+import { listOf } from '../../testing/object-store/object-store-contract.ts';
 import { holdProcessLock, type InstanceOptions, useTestFiles } from '../../testing/test-files.ts';
 import { createUploads, holdingsOf, NOTHING, ONE, reasonOf, sweepAll } from '../../testing/uploads.ts';
 import { cleanUpApplication } from '../application/deleted-application.ts';
+import { sweepObjectDeletions } from '../object-deletion/object-deletion.ts';
 import { type ObjectStore, objectKey } from '../object-store/object-store.ts';
 import { findUnknownObjects } from '../reconciler/unknown-objects.ts';
 import { MIB } from '../upload/usage.ts';
@@ -295,6 +298,24 @@ describe('a chunk whose end in the store is not known', () => {
     await append(ref, upload, 0, Buffer.from('0123456789'));
     expect(await holdings(ref)).toEqual(ONE);
   });
+});
+
+it('leaves one object on S3, which holds the bytes after a part apart', async () => {
+  const fauxqs = await startFauxqs({ port: 0, host: '127.0.0.1', logger: false });
+  const endpoint = `http://127.0.0.1:${fauxqs.port}`;
+  const keys = { S3_ACCESS_KEY_ID: 'any', S3_SECRET_ACCESS_KEY: 'not-checked', S3_FORCE_PATH_STYLE: 'true' };
+  const { ctx } = files.connect({ env: { OBJECT_STORE: 's3', S3_ENDPOINT: endpoint, S3_BUCKET: 'objects', ...keys } });
+  await fetch(`${endpoint}/objects`, { method: 'PUT' });
+  const ref = files.createOwned();
+  const bytes = randomBytes(7 * MIB);
+  const upload = await create(ref, bytes.length);
+  for (const from of [0, 3, 6]) await append(ref, upload, from * MIB, bytes.subarray(from * MIB, (from + 3) * MIB), {}, { ctx });
+  await files.db.query('update object_deletion set due_at = now()');
+  await sweepObjectDeletions(ctx, new AbortController().signal);
+  const key = objectKey(ref.applicationId, upload.id);
+  expect(await listOf(ctx.store, '')).toEqual([{ key, byteSize: bytes.length, unfinished: false }]);
+  expect(bytes.equals(await buffer((await ctx.store.read(key)) as Readable))).toBe(true);
+  await fauxqs.stop();
 });
 
 async function* holdBack(body: AsyncIterable<Uint8Array>, until: Promise<void>): AsyncGenerator<Uint8Array> {
