@@ -330,7 +330,7 @@ describe('further pages of the dashboard', IN_CHROMIUM, () => {
     await page.getByLabel('Channel').last().fill('beta');
     await page.getByLabel('Notes for users').fill('<b>Faster</b> start');
     await page.getByLabel('Search files').fill('acme');
-    await button(page, 'Add file').click();
+    await button(page, 'Add acme-1.4.0.exe').click();
     expect(await page.getByLabel('Platform').inputValue()).toBe('windows');
     await page.getByLabel('Name for users').fill('Acme Setup.exe');
     await button(page, 'Save draft').click();

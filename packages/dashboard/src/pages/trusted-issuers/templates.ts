@@ -1,4 +1,5 @@
 import type { TrustedIssuer } from '@latchkey/client';
+import { serverUrl } from '../../api/settings.ts';
 
 interface TemplateField {
   readonly name: string;
@@ -10,20 +11,16 @@ interface TemplateField {
 }
 
 export interface Template {
-  readonly id: 'github' | 'gitlab' | 'kubernetes' | 'other';
   /** Name of the CI server, and first name of the trusted issuer. */
   readonly label: string;
   /** The inputs that identify its jobs; without an input `issuer`, its only issuer. */
   readonly fields: readonly TemplateField[];
   readonly issuer?: string;
+  /** True for a trusted issuer that was probably made with it. */
+  readonly isOf: (trusted: TrustedIssuer) => boolean;
   readonly toClaims: (text: (name: string) => string) => Readonly<Record<string, string>>;
   /** Configuration of a job, without any secret. */
-  readonly toJob: (job: Job) => string;
-}
-
-interface Job {
-  readonly url: string;
-  readonly trusted: TrustedIssuer;
+  readonly toJob: (trusted: TrustedIssuer) => string;
 }
 
 const KEYS: TemplateField = {
@@ -35,7 +32,6 @@ const KEYS: TemplateField = {
 
 export const TEMPLATES: readonly Template[] = [
   {
-    id: 'github',
     label: 'GitHub Actions',
     issuer: 'https://token.actions.githubusercontent.com',
     fields: [
@@ -47,8 +43,9 @@ export const TEMPLATES: readonly Template[] = [
         value: 'production',
       },
     ],
+    isOf: ({ issuer }) => issuer.startsWith('https://token.actions.githubusercontent.com'),
     toClaims: (text) => ({ repository: text('repository'), environment: text('environment') }),
-    toJob: ({ url, trusted: { id, audience, claims } }) => `permissions:
+    toJob: ({ id, audience, claims }) => `permissions:
   contents: read
   id-token: write
 jobs:
@@ -56,32 +53,31 @@ jobs:
     runs-on: ubuntu-24.04
     environment: ${claims.environment ?? 'production'}
     env:
-      LATCHKEY_URL: ${url}
-      LATCHKEY_TRUSTED_ISSUER: ${id}${audience === url ? '' : `\n      LATCHKEY_AUDIENCE: ${audience}`}
+      LATCHKEY_URL: ${serverUrl}
+      LATCHKEY_TRUSTED_ISSUER: ${id}${audience === serverUrl ? '' : `\n      LATCHKEY_AUDIENCE: ${audience}`}
     steps:
       - run: latchkey files upload dist/* --app "$APP"`,
   },
   {
-    id: 'gitlab',
     label: 'GitLab',
     fields: [
       { name: 'issuer', label: 'GitLab server', value: 'https://gitlab.com' },
       { name: 'project', label: 'Project', hint: 'Group and name, such as acme/editor.' },
       { name: 'branch', label: 'Protected branch', value: 'main' },
     ],
+    isOf: ({ claims }) => 'project_path' in claims,
     toClaims: (text) => ({ project_path: text('project'), ref: text('branch'), ref_protected: 'true' }),
-    toJob: ({ url, trusted: { id, audience } }) => `upload:
+    toJob: ({ id, audience }) => `upload:
   id_tokens:
     LATCHKEY_ID_TOKEN:
       aud: ${audience}
   variables:
-    LATCHKEY_URL: ${url}
+    LATCHKEY_URL: ${serverUrl}
     LATCHKEY_TRUSTED_ISSUER: ${id}
   script:
     - latchkey files upload dist/* --app "$APP"`,
   },
   {
-    id: 'kubernetes',
     label: 'Kubernetes',
     fields: [
       { name: 'issuer', label: 'Issuer', hint: 'kubectl get --raw /.well-known/openid-configuration prints it.' },
@@ -89,12 +85,13 @@ jobs:
       { name: 'serviceAccount', label: 'Service account' },
       { ...KEYS, hint: `${KEYS.hint} kubectl get --raw /openid/v1/jwks prints them.` },
     ],
+    isOf: ({ claims }) => String(claims.sub).startsWith('system:serviceaccount:'),
     toClaims: (text) => ({ sub: `system:serviceaccount:${text('namespace')}:${text('serviceAccount')}` }),
-    toJob: ({ url, trusted: { id, audience, claims } }) => `serviceAccountName: ${String(claims.sub).split(':').at(-1)}
+    toJob: ({ id, audience, claims }) => `serviceAccountName: ${String(claims.sub).split(':').at(-1)}
 containers:
   - name: publish
     env:
-      - { name: LATCHKEY_URL, value: ${url} }
+      - { name: LATCHKEY_URL, value: ${serverUrl} }
       - { name: LATCHKEY_TRUSTED_ISSUER, value: ${id} }
     volumeMounts:
       - { name: latchkey, mountPath: /var/run/secrets/latchkey, readOnly: true }
@@ -105,7 +102,6 @@ volumes:
         - serviceAccountToken: { audience: ${audience}, expirationSeconds: 600, path: token }`,
   },
   {
-    id: 'other',
     label: 'Another issuer',
     fields: [
       { name: 'issuer', label: 'Issuer', hint: 'The iss of its tokens, an https URL.' },
@@ -117,8 +113,9 @@ volumes:
       },
       KEYS,
     ],
+    isOf: () => true,
     toClaims: (text) => readLines(text('claims')),
-    toJob: ({ url, trusted: { id } }) => `LATCHKEY_URL=${url}
+    toJob: ({ id }) => `LATCHKEY_URL=${serverUrl}
 LATCHKEY_TRUSTED_ISSUER=${id}
 LATCHKEY_ID_TOKEN=…`,
   },
@@ -127,15 +124,4 @@ LATCHKEY_ID_TOKEN=…`,
 function readLines(text: string): Record<string, string> {
   const lines = text.split('\n').filter((line) => line.includes('='));
   return Object.fromEntries(lines.map((line) => [line.split('=', 1)[0]?.trim(), line.slice(line.indexOf('=') + 1).trim()]));
-}
-
-/** The template that a trusted issuer was probably made with. */
-export function findTemplate({ issuer, claims }: TrustedIssuer): Template {
-  const isOf = {
-    github: issuer.startsWith('https://token.actions.githubusercontent.com'),
-    gitlab: 'project_path' in claims,
-    kubernetes: String(claims.sub).startsWith('system:serviceaccount:'),
-    other: true,
-  };
-  return TEMPLATES.find(({ id }) => isOf[id]) as Template;
 }

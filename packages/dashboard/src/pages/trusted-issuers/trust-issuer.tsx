@@ -25,16 +25,14 @@ export function TrustForm({ onCancel, onCreated }: TrustFormProps) {
       <SelectField
         name="template"
         label="Where the jobs run"
-        value={template.id}
-        onChange={({ currentTarget: { value } }) => setTemplate(TEMPLATES.find(({ id }) => id === value) as Template)}
+        value={template.label}
+        onChange={({ currentTarget: { value } }) => setTemplate(TEMPLATES.find(({ label }) => label === value) as Template)}
       >
-        {TEMPLATES.map(({ id, label }) => (
-          <option key={id} value={id}>
-            {label}
-          </option>
+        {TEMPLATES.map(({ label }) => (
+          <option key={label}>{label}</option>
         ))}
       </SelectField>
-      <TemplateFields key={template.id} template={template} />
+      <TemplateFields key={template.label} template={template} />
       <Scopes chosen={['files:read', 'files:upload', 'releases:write']} />
       <ApplicationChoice />
       <SelectField name="lifetimeSeconds" label="A key expires after" defaultValue="600">

@@ -3,7 +3,6 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { latchkey } from '../../api/client.ts';
 import { trustedIssuersQuery } from '../../api/queries.ts';
-import { serverUrl } from '../../api/settings.ts';
 import { Button, IconButton } from '../../components/button.tsx';
 import { ConfirmButton } from '../../components/confirm-dialog.tsx';
 import { CopyFigure } from '../../components/copy-figure.tsx';
@@ -15,7 +14,7 @@ import { classes } from '../../styles/classes.ts';
 import styles from '../api-keys/api-keys.module.css';
 import { KeyTabs } from '../api-keys/key-tabs.tsx';
 import { nameScopes, summarizeScopes } from '../api-keys/scopes.ts';
-import { findTemplate } from './templates.ts';
+import { TEMPLATES } from './templates.ts';
 import { TrustForm } from './trust-issuer.tsx';
 
 const route = getRouteApi('/signed-in/api-keys/trusted-issuers');
@@ -124,7 +123,7 @@ const COLUMNS: ReadonlyArray<Column<TrustedIssuer>> = [
 
 /** Configuration of a job that uses a trusted issuer. */
 function JobDialog({ trusted, onClose }: { readonly trusted: TrustedIssuer | undefined; readonly onClose: () => void }) {
-  const job = trusted && findTemplate(trusted).toJob({ url: serverUrl, trusted });
+  const job = trusted && TEMPLATES.find(({ isOf }) => isOf(trusted))?.toJob(trusted);
   return (
     <Dialog
       open={trusted !== undefined}

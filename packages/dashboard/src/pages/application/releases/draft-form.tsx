@@ -6,9 +6,10 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { latchkey } from '../../../api/client.ts';
 import { filesQuery } from '../../../api/queries.ts';
-import { Button, IconButton } from '../../../components/button.tsx';
-import { Field, Form, SelectField, TextField } from '../../../components/form.tsx';
+import { Button } from '../../../components/button.tsx';
+import { Field, Form, TextField } from '../../../components/form.tsx';
 import { SearchField } from '../../../components/search-field.tsx';
+import { classes } from '../../../styles/classes.ts';
 import { toast } from '../../../toast/toasts.ts';
 import styles from './releases.module.css';
 
@@ -21,16 +22,12 @@ interface DraftFormProps {
 
 const SUGGESTIONS = { platforms: ['windows', 'darwin', 'linux'], architectures: ['x86_64', 'aarch64', 'universal'] };
 
-/** An artifact with a key that stays when others are removed. */
-type KeyedArtifact = ReleaseArtifact & { readonly key: number };
-
-let lastKey = 0;
-const withKey = (artifact: ReleaseArtifact): KeyedArtifact => ({ ...artifact, key: ++lastKey });
-
 export function DraftForm({ applicationId, draft: saved, onClose }: DraftFormProps) {
   // The draft that the form began with: CI may change it meanwhile.
   const [draft] = useState(saved);
-  const [artifacts, setArtifacts] = useState(() => (draft?.artifacts ?? []).map(withKey));
+  // One that is removed leaves a gap, so that the inputs of the others stay theirs.
+  const [added, setAdded] = useState<ReadonlyArray<ReleaseArtifact | undefined>>(draft?.artifacts ?? []);
+  const artifacts = added.filter((artifact) => artifact !== undefined);
   const save = useMutation({
     mutationFn: async (values: FormData) => {
       const release = readRelease(values, artifacts);
@@ -45,7 +42,7 @@ export function DraftForm({ applicationId, draft: saved, onClose }: DraftFormPro
   });
   return (
     <Form submission={save} action="Save draft" onCancel={onClose}>
-      <div className={styles.inputs}>
+      <div className={classes(styles.inputs, 'stack')}>
         <TextField name="version" label="Version" hint="A Semantic Version, such as 1.4.0." defaultValue={draft?.version} />
         <TextField
           name="channel"
@@ -59,13 +56,10 @@ export function DraftForm({ applicationId, draft: saved, onClose }: DraftFormPro
           <textarea rows={4} dir="auto" maxLength={2 * RELEASE_NOTES_MAX} defaultValue={draft?.notes} {...attributes} />
         )}
       </Field>
-      {artifacts.map((artifact) => (
-        <Artifact
-          key={artifact.key}
-          artifact={artifact}
-          onRemove={() => setArtifacts(artifacts.filter(({ key }) => key !== artifact.key))}
-        />
-      ))}
+      {added.map(
+        (artifact, index) =>
+          artifact && <Artifact key={index} artifact={artifact} onRemove={() => setAdded(added.with(index, undefined))} />,
+      )}
       {Object.entries(SUGGESTIONS).map(([id, values]) => (
         <datalist key={id} id={id}>
           {values.map((value) => (
@@ -74,7 +68,7 @@ export function DraftForm({ applicationId, draft: saved, onClose }: DraftFormPro
         </datalist>
       ))}
       {artifacts.length < ARTIFACTS_MAX && (
-        <AddFile applicationId={applicationId} onAdd={(artifact) => setArtifacts([...artifacts, withKey(artifact)])} />
+        <UploadedFiles applicationId={applicationId} onAdd={(artifact) => setAdded([...added, artifact])} />
       )}
     </Form>
   );
@@ -88,13 +82,12 @@ interface ArtifactProps {
 /** Inputs of one file. Those of all files have the same names, in the order of the files. */
 function Artifact({ artifact: { name, platform, arch, kind, signature }, onRemove }: ArtifactProps) {
   return (
-    <fieldset className={styles.artifact}>
-      <legend dir="auto">{name}</legend>
-      <div className={styles.line}>
+    <fieldset className={classes(styles.artifact, 'frame stack')}>
+      <legend className={classes(styles.text, 'strong')} dir="auto">
+        {name}
+      </legend>
+      <div className={classes(styles.inputs, 'stack')}>
         <TextField name="name" label="Name for users" defaultValue={name} maxLength={2 * ARTIFACT_NAME.max} dir="auto" />
-        <IconButton icon="trash" label={`Remove ${name}`} onClick={onRemove} />
-      </div>
-      <div className={styles.inputs}>
         <TextField name="platform" label="Platform" defaultValue={platform} list="platforms" />
         <TextField name="arch" label="Architecture" defaultValue={arch} list="architectures" />
         <TextField name="kind" label="Kind" hint="One file for each platform, architecture and kind." defaultValue={kind} />
@@ -102,66 +95,58 @@ function Artifact({ artifact: { name, platform, arch, kind, signature }, onRemov
           {({ onInput, ...attributes }) => <textarea rows={2} spellCheck={false} defaultValue={signature} {...attributes} />}
         </Field>
       </div>
-    </fieldset>
-  );
-}
-
-interface AddFileProps {
-  readonly applicationId: string;
-  readonly onAdd: (artifact: ReleaseArtifact) => void;
-}
-
-/** Uploaded files to choose from: the newest, or those that a search finds. */
-function AddFile({ applicationId, onAdd }: AddFileProps) {
-  const [search, setSearch] = useState('');
-  const [chosen, setChosen] = useState('');
-  const { data } = useQuery(filesQuery(applicationId, 1, search));
-  const files = data?.files ?? [];
-  const file = files.find(({ id }) => id === chosen) ?? files[0];
-  const add = () => {
-    if (!file) return;
-    const { id: fileId, displayName: name } = file;
-    onAdd({ fileId, name, ...(guessArtifact(name) ?? { platform: '', arch: 'x86_64', kind: 'program' }) });
-  };
-  return (
-    <fieldset className={styles.artifact}>
-      <legend>Uploaded files</legend>
-      <SearchField label="Search files" value={search} onSearch={setSearch} />
-      <div className={styles.line}>
-        <SelectField
-          name="file"
-          label="File"
-          value={file?.id ?? ''}
-          onChange={({ currentTarget }) => setChosen(currentTarget.value)}
-        >
-          {files.length === 0 && <option value="">{data ? 'No file' : 'Loading…'}</option>}
-          {files.map(({ id, displayName }) => (
-            <option key={id} value={id}>
-              {displayName}
-            </option>
-          ))}
-        </SelectField>
-        <Button icon="plus" disabled={!file} onClick={add}>
-          Add file
+      <div className="cluster end">
+        <Button small icon="trash" aria-label={`Remove ${name}`} onClick={onRemove}>
+          Remove
         </Button>
       </div>
     </fieldset>
   );
 }
 
-function readRelease(values: FormData, artifacts: readonly KeyedArtifact[]): NewRelease & Pick<Release, 'artifacts'> {
+interface UploadedFilesProps {
+  readonly applicationId: string;
+  readonly onAdd: (artifact: ReleaseArtifact) => void;
+}
+
+/** Uploaded files to add: the newest, or those that a search finds. */
+function UploadedFiles({ applicationId, onAdd }: UploadedFilesProps) {
+  const [search, setSearch] = useState('');
+  const { data } = useQuery(filesQuery(applicationId, 1, search));
+  const add = (fileId: string, name: string) =>
+    onAdd({ fileId, name, ...(guessArtifact(name) ?? { platform: '', arch: 'x86_64', kind: 'program' }) });
+  return (
+    <fieldset className={classes(styles.artifact, 'frame stack')}>
+      <legend className="strong">Uploaded files</legend>
+      <SearchField label="Search files" value={search} onSearch={setSearch} />
+      <div className="cluster">
+        {data?.files.length === 0 && <span className="muted">No file</span>}
+        {data?.files.map(({ id, displayName }) => (
+          <Button key={id} small icon="plus" aria-label={`Add ${displayName}`} onClick={() => add(id, displayName)}>
+            <span className={styles.text} dir="auto">
+              {displayName}
+            </span>
+          </Button>
+        ))}
+      </div>
+    </fieldset>
+  );
+}
+
+function readRelease(values: FormData, artifacts: readonly ReleaseArtifact[]): NewRelease & Pick<Release, 'artifacts'> {
   const textAt = (name: string, index = 0) => String(values.getAll(name)[index] ?? '').trim();
   return {
     version: textAt('version'),
     channel: textAt('channel'),
     notes: textAt('notes'),
-    artifacts: artifacts.map(({ fileId }, index) => {
-      const [name = '', platform = '', arch = '', kind = ''] = ['name', 'platform', 'arch', 'kind'].map((field) =>
-        textAt(field, index),
-      );
-      const signature = textAt('signature', index);
-      return { fileId, name, platform, arch, kind, ...(signature !== '' && { signature }) };
-    }),
+    artifacts: artifacts.map(({ fileId }, index) => ({
+      fileId,
+      name: textAt('name', index),
+      platform: textAt('platform', index),
+      arch: textAt('arch', index),
+      kind: textAt('kind', index),
+      ...(textAt('signature', index) !== '' && { signature: textAt('signature', index) }),
+    })),
   };
 }
 

@@ -6,7 +6,7 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { latchkey } from '../../../api/client.ts';
 import { releasesQuery } from '../../../api/queries.ts';
-import { Button, IconButton } from '../../../components/button.tsx';
+import { Button } from '../../../components/button.tsx';
 import { ConfirmButton } from '../../../components/confirm-dialog.tsx';
 import { Dialog } from '../../../components/dialog.tsx';
 import { TextField } from '../../../components/form.tsx';
@@ -15,9 +15,8 @@ import { RelativeTime } from '../../../components/relative-time.tsx';
 import { EmptyState, QueryView } from '../../../components/states.tsx';
 import { type Column, rowLink, Table } from '../../../components/table.tsx';
 import { DraftForm } from './draft-form.tsx';
-import { Feeds } from './feeds.tsx';
 import styles from './releases.module.css';
-import { SigningKeys } from './signing-keys.tsx';
+import { UpdateSettings } from './update-settings.tsx';
 
 const route = getRouteApi('/signed-in/applications/$applicationId/releases');
 
@@ -52,8 +51,7 @@ export function ReleasesPage() {
           )
         }
       </QueryView>
-      <Feeds applicationId={applicationId} channels={query.data?.map(({ channel }) => channel) ?? []} />
-      <SigningKeys applicationId={applicationId} />
+      <UpdateSettings applicationId={applicationId} channels={query.data?.map(({ channel }) => channel) ?? []} />
       <ReleaseDialog
         applicationId={applicationId}
         release={shown === NEW ? NEW : query.data?.find(({ id }) => id === shown)}
@@ -101,8 +99,6 @@ const COLUMNS: ReadonlyArray<Column<Release>> = [
 /** A change of a release, after a confirmation. */
 interface Action {
   readonly name: string;
-  /** Text on its button; without it, that is an icon. */
-  readonly text?: string;
   readonly done: string;
   readonly danger?: boolean;
   readonly consequence: string;
@@ -127,7 +123,6 @@ const ACTIONS: Readonly<Record<Release['status'], readonly Action[]>> = {
   draft: [
     {
       name: 'Publish',
-      text: 'Publish…',
       done: 'Release published',
       consequence: 'Updaters are offered it from now on. It can be yanked, but not be changed again.',
       field: rolloutField,
@@ -144,7 +139,6 @@ const ACTIONS: Readonly<Record<Release['status'], readonly Action[]>> = {
   published: [
     {
       name: 'Roll out',
-      text: 'Roll out…',
       done: 'Roll-out changed',
       consequence: 'Clients that have updated keep the version.',
       field: rolloutField,
@@ -152,7 +146,6 @@ const ACTIONS: Readonly<Record<Release['status'], readonly Action[]>> = {
     },
     {
       name: 'Yank',
-      text: 'Yank…',
       done: 'Release yanked',
       danger: true,
       consequence: 'Updaters are never offered it again, and its download links end. This cannot be undone.',
@@ -164,18 +157,14 @@ const ACTIONS: Readonly<Record<Release['status'], readonly Action[]>> = {
 };
 
 function ActionButton({ release, action }: { readonly release: Release; readonly action: Action }) {
-  const { name, text, done, danger, consequence, field, run } = action;
+  const { name, done, danger, consequence, field, run } = action;
   const label = `${name} ${release.version} of ${release.channel}`;
   return (
     <ConfirmButton
       button={
-        text === undefined ? (
-          <IconButton small icon="trash" label={label} />
-        ) : (
-          <Button small aria-label={label}>
-            {text}
-          </Button>
-        )
+        <Button small aria-label={label}>
+          {name}…
+        </Button>
       }
       title={`${label}?`}
       action={`${name} release`}
@@ -217,25 +206,21 @@ function ReleaseDialog({ applicationId, release, onClose }: ReleaseDialogProps) 
   );
 }
 
+function Published({ release: { notes, artifacts } }: { readonly release: Release }) {
+  return (
+    <div className="stack">
+      {notes !== '' && (
+        <p className={styles.text} dir="auto">
+          {notes}
+        </p>
+      )}
+      <Table caption="Files" columns={FILE_COLUMNS} items={artifacts.map((file) => ({ ...file, id: artifactKey(file) }))} />
+    </div>
+  );
+}
+
 const FILE_COLUMNS: ReadonlyArray<Column<ReleaseArtifact & { readonly id: string }>> = [
   { label: 'Name', isName: true, cell: ({ name }) => <span dir="auto">{name}</span> },
   { label: 'For', cell: ({ id }) => id },
   { label: 'Signature', cell: ({ signature }) => (signature === undefined ? 'None' : 'Signed') },
 ];
-
-function Published({ release: { notes, artifacts } }: { readonly release: Release }) {
-  return (
-    <div className={styles.page}>
-      {notes !== '' && (
-        <p className={styles.notes} dir="auto">
-          {notes}
-        </p>
-      )}
-      <Table
-        caption="Files"
-        columns={FILE_COLUMNS}
-        items={artifacts.map((artifact) => ({ ...artifact, id: artifactKey(artifact) }))}
-      />
-    </div>
-  );
-}

@@ -1,0 +1,117 @@
+import { SIGNING_KEY, SIGNING_KEY_RULE, STABLE_CHANNEL } from '@latchkey/contract/release';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { latchkey } from '../../../api/client.ts';
+import { releaseSettingsQuery } from '../../../api/queries.ts';
+import { serverUrl } from '../../../api/settings.ts';
+import { IconButton } from '../../../components/button.tsx';
+import { ConfirmButton } from '../../../components/confirm-dialog.tsx';
+import { CopyFigure } from '../../../components/copy-figure.tsx';
+import { Form, InputError, SelectField, TextField } from '../../../components/form.tsx';
+import { Section } from '../../../components/page.tsx';
+import { QueryView } from '../../../components/states.tsx';
+import { toast } from '../../../toast/toasts.ts';
+import { SwitchRow } from '../switch-row.tsx';
+import styles from './releases.module.css';
+
+/** Updaters, each with the path of its feed below that of the channel. */
+const UPDATERS = [
+  ['Tauri', '/tauri/{{target}}/{{arch}}/{{current_version}}'],
+  ['electron-updater', ''],
+  ['Sparkle', '/appcast.xml'],
+  ['Other updaters', '/latest.json'],
+] as const;
+
+interface UpdateSettingsProps {
+  readonly applicationId: string;
+  /** Channels of the releases, with repetitions. */
+  readonly channels: readonly string[];
+}
+
+/** What updaters need: the URLs of feeds, and the keys that files are signed with. */
+export function UpdateSettings({ applicationId, channels }: UpdateSettingsProps) {
+  const query = useQuery(releaseSettingsQuery(applicationId));
+  const [channel, setChannel] = useState<string>(STABLE_CHANNEL);
+  const change = useMutation({
+    mutationFn: (publicUpdates: boolean) => latchkey.releases.updateSettings(applicationId, { publicUpdates }),
+    onError: (error) => toast.error('“Public updates” was not changed', error),
+  });
+  return (
+    <QueryView query={query}>
+      {({ publicUpdates, signingKeys }) => (
+        <>
+          <Section title="Feeds" description="Updaters read these URLs. electron-updater needs the provider “generic”.">
+            <SwitchRow
+              title="Public updates"
+              hint="Feeds need no key. Otherwise requests have the header Authorization: Bearer <HTTP key>."
+              checked={change.isPending ? change.variables : publicUpdates}
+              onChange={(isPublic) => change.mutate(isPublic)}
+            />
+            <SelectField
+              name="channel"
+              label="Channel"
+              value={channel}
+              onChange={(event) => setChannel(event.currentTarget.value)}
+            >
+              {[...new Set([STABLE_CHANNEL, ...channels])].map((name) => (
+                <option key={name}>{name}</option>
+              ))}
+            </SelectField>
+            {UPDATERS.map(([name, path]) => (
+              <CopyFigure key={name} name={name} text={`${serverUrl}/api/v1/updates/${applicationId}/${channel}${path}`} />
+            ))}
+          </Section>
+          <SigningKeys applicationId={applicationId} signingKeys={signingKeys} />
+        </>
+      )}
+    </QueryView>
+  );
+}
+
+interface SigningKeysProps {
+  readonly applicationId: string;
+  readonly signingKeys: readonly string[];
+}
+
+/** Public keys of minisign, by one of which each file of a release is signed. */
+function SigningKeys({ applicationId, signingKeys }: SigningKeysProps) {
+  const queryClient = useQueryClient();
+  const change = async (edit: (keys: readonly string[]) => string[]) => {
+    // The list is replaced as a whole: others may have added a key.
+    const saved = await queryClient.fetchQuery({ ...releaseSettingsQuery(applicationId), staleTime: 0 });
+    return latchkey.releases.updateSettings(applicationId, { signingKeys: edit(saved.signingKeys) });
+  };
+  const add = useMutation({
+    mutationFn: async (values: FormData) => {
+      // A pasted file has a comment before the key.
+      const key = String(values.get('signingKeys')).trim().slice(-56);
+      if (!SIGNING_KEY.test(key)) throw new InputError({ signingKeys: `${SIGNING_KEY_RULE.replace('must', 'It must')}.` });
+      await change((keys) => [...keys, key]);
+    },
+  });
+  return (
+    <Section
+      title="Signing keys"
+      description="Once a key is pinned, a release is published only if a pinned key signed each of its files."
+    >
+      {signingKeys.map((key) => (
+        <div key={key} className="between">
+          <code className={styles.text}>{key}</code>
+          <ConfirmButton
+            button={<IconButton small icon="trash" label={`Remove ${key}`} />}
+            title="Remove the signing key?"
+            action="Remove key"
+            danger
+            onConfirm={() => change((keys) => keys.filter((one) => one !== key))}
+          >
+            Files that only {key} signs are rejected. Without any key, releases need no signature. Published releases stay.
+          </ConfirmButton>
+        </div>
+      ))}
+      {/* A new form, and so an empty input, for each key. */}
+      <Form key={signingKeys.length} submission={add} action="Add key" button={{ variant: 'secondary', icon: 'plus' }}>
+        <TextField name="signingKeys" label="Public key" hint="The second line of the .pub file that minisign -G writes." />
+      </Form>
+    </Section>
+  );
+}
