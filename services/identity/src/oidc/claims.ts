@@ -1,5 +1,5 @@
 import { USERNAME_LENGTH } from '@latchkey/contract/username';
-import { isStorable } from '@latchkey/kit/validation/text';
+import { isText } from '@latchkey/kit/validation/text';
 import { customAlphabet } from 'nanoid';
 import { isEmail, isUsername } from '../account/account-rules.ts';
 import { URL_LENGTH_MAX } from './issuer-settings.ts';
@@ -46,10 +46,6 @@ export function toPerson(idToken: Claims, userInfo: Claims = {}): Person | undef
 
 export function withSuffix(username: string): string {
   return `${username.slice(0, USERNAME_LENGTH.max - SUFFIX_LENGTH - 1)}-${createSuffix()}`;
-}
-
-function isText(value: unknown, lengthMax: number): value is string {
-  return typeof value === 'string' && value !== '' && value.length <= lengthMax && isStorable(value);
 }
 
 /** An email that the same source verified. Some issuers write the boolean as text. */

@@ -92,7 +92,7 @@ export function isRejectedByIssuer(err: unknown): boolean {
 }
 
 /** A word for the log that no issuer chose. */
-function causeOf(err: unknown): string {
+export function causeOf(err: unknown): string {
   if (err instanceof IssuerError) return err.message;
   if (err instanceof ResponseBodyError && TOKEN_ERROR.test(err.error)) return err.error;
   if (!(err instanceof Error)) return 'unknown';

@@ -7,16 +7,17 @@ import { insertApiKey } from '../api-key/api-key.store.ts';
 import { toKeyColumns } from '../api-key/api-key.ts';
 import { createApiKeyText } from '../api-key/api-key-text.ts';
 import { recordAction } from '../audit/actions.ts';
-import type { ActingContext, IdentityContext } from '../context.ts';
+import type { ActingContext } from '../context.ts';
 import { errors } from '../proto-errors.ts';
 import { insertUsedToken } from '../used-token/used-token.store.ts';
-import { readUnverified, type UnverifiedToken, type VerifiedToken, verifyToken } from './subject-token.ts';
+import { readUnverified, type VerifiedToken, verifyToken } from './subject-token.ts';
 import * as store from './trusted-issuer.store.ts';
 
 /** Trusted issuers that a token is verified against. */
 const CANDIDATES_MAX = 10;
 /** Keys of trusted issuers of an account that have not expired. It also bounds the list of keys. */
 const EXCHANGED_KEYS_MAX = 100;
+const KEYS_LIMIT = { policy: 'exchanged-keys', limit: EXCHANGED_KEYS_MAX, windowMs: 0, retryMs: 60_000 };
 
 /**
  * Makes a management key for a token of a trusted issuer. Each token is accepted once.
@@ -32,10 +33,11 @@ export async function exchangeToken(ctx: ActingContext, request: ExchangeTokenRe
   const { subject, tokenHash } = verified;
   await runTransaction(ctx.db, async (tx) => {
     const now = ctx.clock();
-    const isTrusted = (await lockAccount(tx, accountId)) && (await store.hasTrustedIssuer(tx, trusted));
-    if (!isTrusted) throw errors.token_not_accepted();
+    await lockAccount(tx, accountId);
+    if (!(await store.hasTrustedIssuer(tx, trustedIssuerId))) throw errors.token_not_accepted();
     if (!(await insertUsedToken(tx, tokenHash, verified.expiresAt))) throw errors.token_used();
-    if ((await store.countExchangedKeys(tx, accountId, now)) >= EXCHANGED_KEYS_MAX) throw keysLimitReached();
+    if ((await store.countExchangedKeys(tx, accountId, now)) >= EXCHANGED_KEYS_MAX)
+      throw errors.exchanged_keys_limit_reached(KEYS_LIMIT);
     const expiresAt = new Date(now.getTime() + lifetime_seconds * 1_000);
     const apiKey = await insertApiKey(tx, {
       ...{ name, scopes, all_applications, application_ids, expires_at: expiresAt },
@@ -61,34 +63,20 @@ async function findTrusted(ctx: ActingContext, { subjectToken: token, audience: 
   const candidates = await store.selectCandidates(ctx.db, unverified, target, CANDIDATES_MAX + 1);
   if (candidates.length > CANDIDATES_MAX) throw errors.token_target_ambiguous();
   const accepting: Array<{ readonly trusted: store.TrustedIssuerRow; readonly verified: VerifiedToken }> = [];
-  let failure: DomainError | undefined;
+  const failures: DomainError[] = [];
   for (const trusted of candidates) {
-    try {
-      const verified = await verifyToken(ctx, token, trusted);
-      if (verified) accepting.push({ trusted, verified });
-    } catch (err) {
-      if (!(err instanceof DomainError)) throw err;
-      failure ??= err;
-    }
+    const verified = await verifyToken(ctx, token, trusted);
+    if (verified instanceof DomainError) failures.push(verified);
+    else accepting.push({ trusted, verified });
   }
   const [found, ...others] = accepting;
   if (others.length > 0) throw errors.token_target_ambiguous();
   if (found) return found;
+  // More than that the token is of no trusted issuer.
+  const failure = failures.find(({ reason }) => reason !== 'token_not_accepted');
   if (failure) throw failure;
-  throw (await isTarget(ctx, target, unverified)) ? errors.token_not_accepted() : errors.token_target_invalid();
-}
-
-/**
- * True for an audience of the token, and for the id of a trusted issuer, also of one that does not
- * accept it.
- */
-async function isTarget({ db }: IdentityContext, target: string | undefined, { audiences }: UnverifiedToken) {
-  if (target === undefined || audiences.includes(target)) return true;
+  if (target === undefined || unverified.audiences.includes(target)) throw errors.token_not_accepted();
+  // The id of a trusted issuer is a target too, also of one that does not accept the token.
   const id = parseId(target);
-  return id !== undefined && store.hasTrustedIssuerId(db, id);
-}
-
-function keysLimitReached(): DomainError {
-  const retryMs = 60_000;
-  return errors.exchanged_keys_limit_reached({ policy: 'exchanged-keys', limit: EXCHANGED_KEYS_MAX, windowMs: 0, retryMs });
+  throw id && (await store.hasTrustedIssuer(ctx.db, id)) ? errors.token_not_accepted() : errors.token_target_invalid();
 }

@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
 import { ISSUER_LENGTH_MAX, SUBJECT_TOKEN_LENGTH_MAX } from '@latchkey/contract/trusted-issuer';
 import { DomainError } from '@latchkey/kit/errors/errors';
-import { isStorable } from '@latchkey/kit/validation/text';
+import { isText } from '@latchkey/kit/validation/text';
 import * as jose from 'jose';
 import type { IdentityContext } from '../context.ts';
 import { errors } from '../proto-errors.ts';
-import type { IssuerKeys } from './issuer-keys.ts';
 import type { TrustedIssuerRow } from './trusted-issuer.store.ts';
 import { ALGORITHMS, lookupHash, toClaimTexts } from './trusted-issuer-rules.ts';
 
@@ -48,53 +47,37 @@ export function readUnverified(token: string): UnverifiedToken {
 
 /**
  * Verifies a token against a trusted issuer: signature, issuer, audience, claims and times.
- * @returns undefined for a token that this issuer did not sign, or of other claims
- * @throws `token_expired`, `trusted_issuer_unavailable`
+ * @returns `token_expired` or `trusted_issuer_unavailable`; `token_not_accepted` for a token that
+ *   this issuer did not sign, or of other claims
  */
 export async function verifyToken(
   { issuerKeys, clock, logger }: Pick<IdentityContext, 'issuerKeys' | 'clock' | 'logger'>,
   token: string,
   trusted: TrustedIssuerRow,
-): Promise<VerifiedToken | undefined> {
+): Promise<VerifiedToken | DomainError> {
   const { issuer, audience } = trusted;
   const now = clock();
   const times = { currentDate: now, maxTokenAge: AGE_MAX_S, clockTolerance: AHEAD_MAX_S };
   const options = { issuer, audience, algorithms: ALGORITHMS, requiredClaims: ['exp', 'iat', 'sub'], ...times };
-  const verify = async (keys: jose.JWTVerifyGetKey) => jose.jwtVerify(token, keys, options);
+  const keys = trusted.jwks === null ? issuerKeys(issuer) : jose.createLocalJWKSet(JSON.parse(trusted.jwks));
   try {
-    const { payload, key } = await (trusted.jwks === null
-      ? withNewKeys(issuerKeys, issuer, verify)
-      : verify(jose.createLocalJWKSet(JSON.parse(trusted.jwks))));
+    const { payload, key } = await jose.jwtVerify(token, keys, options);
     const { sub = '', iat = 0, exp = 0 } = payload;
     const claims = new Set(toClaimTexts(payload));
-    if (!trusted.claims.every((claim) => claims.has(claim))) return undefined;
+    if (!trusted.claims.every((claim) => claims.has(claim))) return errors.token_not_accepted();
     // The tolerance is for clocks that are ahead, and for these alone.
     const nowS = now.getTime() / 1_000;
-    if (exp <= nowS || iat < nowS - AGE_MAX_S) throw errors.token_expired();
+    if (exp <= nowS || iat < nowS - AGE_MAX_S) return errors.token_expired();
     const endS = Math.min(exp, iat + AGE_MAX_S) + AHEAD_MAX_S;
     return { subject: sub, tokenHash: await hashToken(token, key), expiresAt: new Date(endS * 1_000) };
   } catch (err) {
-    if (err instanceof DomainError) throw err;
+    if (err instanceof DomainError) return err;
     // Keys of an issuer may also be such that they cannot be imported.
     const { JOSEError, JWTExpired, JWTClaimValidationFailed } = jose.errors;
     const cause = err instanceof JOSEError ? err.code : (err as Error).name;
     logger.info({ trustedIssuerId: trusted.id, cause }, 'token of a trusted issuer rejected');
     const isTime = err instanceof JWTClaimValidationFailed && ['iat', 'nbf'].includes(err.claim);
-    if (err instanceof JWTExpired || isTime) throw errors.token_expired();
-    return undefined;
-  }
-}
-
-/** Verifies with cached keys, and once more with newer ones if they lack the key of the token. */
-async function withNewKeys<T>(issuerKeys: IssuerKeys, issuer: string, verify: (keys: jose.JWTVerifyGetKey) => Promise<T>) {
-  const keys = await issuerKeys.get(issuer);
-  try {
-    return await verify(keys);
-  } catch (err) {
-    if (!(err instanceof jose.errors.JWKSNoMatchingKey)) throw err;
-    const newer = await issuerKeys.get(issuer, keys);
-    if (newer === keys) throw err;
-    return verify(newer);
+    return err instanceof JWTExpired || isTime ? errors.token_expired() : errors.token_not_accepted();
   }
 }
 
@@ -111,8 +94,4 @@ function decode(token: string): jose.JWTPayload {
   } catch {
     return {};
   }
-}
-
-function isText(value: unknown, max: number): value is string {
-  return typeof value === 'string' && value !== '' && value.length <= max && isStorable(value);
 }

@@ -9,7 +9,7 @@ import {
   type TrustedClaims,
 } from '@latchkey/contract/trusted-issuer';
 import type { DomainError } from '@latchkey/kit/errors/errors';
-import { isStorable } from '@latchkey/kit/validation/text';
+import { isText } from '@latchkey/kit/validation/text';
 import type { CreateTrustedIssuerRequest } from '@latchkey/proto/latchkey/identity/v1/trusted_issuer_pb';
 import { importJWK, type JWK } from 'jose';
 import { z } from 'zod';
@@ -31,18 +31,14 @@ const ALGORITHM_OF: Readonly<Record<string, string>> = {
   Ed25519: 'Ed25519',
 };
 
-/** Private keys have `d`: they must not be stored. */
-const common = {
-  d: z.undefined().optional(),
-  kid: z.string().optional(),
-  alg: z.enum(ALGORITHMS).optional(),
-  use: z.literal('sig').optional(),
-};
-const publicKey = z.discriminatedUnion('kty', [
-  z.object({ kty: z.literal('RSA'), n: z.string(), e: z.string(), ...common }),
-  z.object({ kty: z.literal('EC'), crv: z.string(), x: z.string(), y: z.string(), ...common }),
-  z.object({ kty: z.literal('OKP'), crv: z.string(), x: z.string(), ...common }),
-]);
+const text = z.string().optional();
+
+/** Private keys have `d`: they must not be stored. Its import checks the rest of a key. */
+const publicKey = z.object({
+  ...{ kty: z.enum(['RSA', 'EC', 'OKP']), d: z.undefined().optional() },
+  ...{ kid: text, n: text, e: text, crv: text, x: text, y: text },
+  ...{ alg: z.enum(ALGORITHMS).optional(), use: z.literal('sig').optional() },
+});
 const pastedKeys = z.object({ keys: z.array(publicKey).min(1).max(PASTED_KEYS_MAX) });
 
 type Settings = Pick<CreateTrustedIssuerRequest, 'issuer' | 'audience' | 'claims' | 'jwks' | 'lifetimeSeconds'>;
@@ -91,8 +87,7 @@ async function parseKeys(text: string): Promise<string> {
   const parsed = pastedKeys.safeParse(withoutEncryptionKeys(parseJson(text)));
   if (!parsed.success) throw invalid('jwks', 'must be a JSON Web Key Set of 1 to 20 public keys: RSA, EC or Ed25519');
   for (const key of parsed.data.keys) {
-    const alg = key.alg ?? ALGORITHM_OF['crv' in key ? key.crv : key.kty];
-    await importJWK(key as object as JWK, alg).catch(() => {
+    await importJWK(key as object as JWK, key.alg ?? ALGORITHM_OF[key.crv ?? key.kty]).catch(() => {
       throw invalid('jwks', 'must have valid keys');
     });
   }
@@ -111,8 +106,6 @@ function isIssuerUrl(text: string, internalHosts: ReadonlySet<string>): boolean 
   // The parser drops spaces and empty queries, with which no `iss` is equal.
   return !/[\s?#]/.test(text) && (protocol === 'https:' || internalHosts.has(host));
 }
-
-const isText = (text: string, max: number) => text !== '' && text.length <= max && isStorable(text);
 
 function parseJson(text: string): unknown {
   try {

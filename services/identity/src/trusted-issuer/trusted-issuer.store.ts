@@ -15,14 +15,7 @@ export async function countTrustedIssuers(db: Db, accountId: string): Promise<nu
   return Number((await count.executeTakeFirstOrThrow()).count);
 }
 
-export async function hasTrustedIssuer(
-  db: Db,
-  { account_id, id }: Pick<TrustedIssuerRow, 'account_id' | 'id'>,
-): Promise<boolean> {
-  return (await trustedBy(db, account_id).select('id').where('id', '=', id).executeTakeFirst()) !== undefined;
-}
-
-export async function hasTrustedIssuerId(db: Db, id: string): Promise<boolean> {
+export async function hasTrustedIssuer(db: Db, id: string): Promise<boolean> {
   return (await db.selectFrom('trusted_issuer').select('id').where('id', '=', id).executeTakeFirst()) !== undefined;
 }
 
@@ -58,17 +51,16 @@ export async function selectCandidates(
   return named.length > 0 ? named : found.where('audience', '=', target).execute();
 }
 
-const exchangedKeysOf = (db: Db, accountId: string, now: Date) =>
-  db
-    .selectFrom('api_key')
-    .where('account_id', '=', accountId)
-    .where('trusted_issuer_id', 'is not', null)
-    .where('expires_at', '>', now);
-
 /** Counts keys of trusted issuers that have not expired, revoked ones included. */
 export async function countExchangedKeys(tx: Db, accountId: string, now: Date): Promise<number> {
-  const count = exchangedKeysOf(tx, accountId, now).select(({ fn }) => fn.countAll<string>().as('count'));
-  return Number((await count.executeTakeFirstOrThrow()).count);
+  const { count } = await tx
+    .selectFrom('api_key')
+    .select(({ fn }) => fn.countAll<string>().as('count'))
+    .where('account_id', '=', accountId)
+    .where('trusted_issuer_id', 'is not', null)
+    .where('expires_at', '>', now)
+    .executeTakeFirstOrThrow();
+  return Number(count);
 }
 
 /** Revokes the keys of a trusted issuer that are still valid. */

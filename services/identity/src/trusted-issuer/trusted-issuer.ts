@@ -1,5 +1,6 @@
 import { runTransaction } from '@latchkey/audit/transaction';
 import { TRUSTED_ISSUERS_MAX } from '@latchkey/contract/trusted-issuer';
+import { DomainError } from '@latchkey/kit/errors/errors';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import type {
   CreateTrustedIssuerRequest,
@@ -41,7 +42,6 @@ export async function createTrustedIssuer(ctx: ActingContext, request: CreateTru
   const accountId = parseId(request.accountId);
   if (!accountId) throw errors.account_not_found();
   await checkOwned(ctx, accountId, rights.application_ids);
-  let isCodeRejected = false;
   const creation = runTransaction(ctx.db, async (tx) => {
     if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();
     if ((await store.countTrustedIssuers(tx, accountId)) >= TRUSTED_ISSUERS_MAX) throw errors.trusted_issuers_limit_exceeded();
@@ -49,7 +49,6 @@ export async function createTrustedIssuer(ctx: ActingContext, request: CreateTru
     if (twoFactor?.enabled_at) {
       if (request.code === undefined) throw errors.two_factor_required();
       const error = await takeCode(ctx, tx, twoFactor, request.code);
-      isCodeRejected = error !== undefined;
       if (error) throw error;
     }
     const row = { id: newId(), account_id: accountId, ...rights, ...settings, created_at: now };
@@ -62,8 +61,9 @@ export async function createTrustedIssuer(ctx: ActingContext, request: CreateTru
     return created;
   });
   return creation.catch(async (err: unknown) => {
+    const isCode = err instanceof DomainError && err.reason.startsWith('two_factor_');
     // Counts the failure in a transaction that is committed.
-    if (isCodeRejected) await verifyTwoFactorCode(ctx, { accountId, code: request.code ?? '' });
+    if (isCode && request.code !== undefined) await verifyTwoFactorCode(ctx, { accountId, code: request.code });
     throw err;
   });
 }
