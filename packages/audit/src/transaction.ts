@@ -19,6 +19,13 @@ export function addCommitProof(tx: QueryExecutorProvider, proof: CommitProof): v
   proofs.set(tx, proof);
 }
 
+const hooks = new WeakMap<QueryExecutorProvider, ReadonlyArray<() => unknown>>();
+
+/** Adds what {@link runTransaction} runs, and waits for, once the transaction is committed. */
+export function afterCommit(tx: QueryExecutorProvider, run: () => unknown): void {
+  hooks.set(tx, [...(hooks.get(tx) ?? []), run]);
+}
+
 /** Longest wait for a database that can say what became of a commit, in milliseconds. */
 const OUTCOME_MS_MAX = 10_000;
 const OUTCOME_INTERVAL_MS = 100;
@@ -77,6 +84,7 @@ async function runToOutcome<DB, T>(db: Kysely<DB>, run: (tx: Transaction<DB>) =>
   }
   const { tx, result } = ended as NonNullable<typeof ended>;
   announce(db, tx);
+  await Promise.all((hooks.get(tx) ?? []).map((hook) => hook()));
   return result;
 }
 

@@ -13,3 +13,11 @@ export function parseId(text: string): string | undefined {
   const lower = text.toLowerCase();
   return UUID.test(lower) ? lower : undefined;
 }
+
+/** The nil UUID (RFC 9562, 5.9), which names nothing. */
+const NIL = '00000000-0000-0000-0000-000000000000';
+
+/** The id in canonical form. Other text than a UUID names nothing, as an unknown id does. */
+export function toId(text: string): string {
+  return parseId(text) ?? NIL;
+}

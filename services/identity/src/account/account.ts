@@ -1,6 +1,6 @@
 import { runTransaction } from '@latchkey/audit/transaction';
 import { isUniqueViolation } from '@latchkey/kit/database/database';
-import { newId, parseId } from '@latchkey/kit/validation/id';
+import { newId, parseId, toId } from '@latchkey/kit/validation/id';
 import type { SignUpRequest } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { asSession, recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
@@ -8,8 +8,7 @@ import type { Db } from '../db/schema.ts';
 import { expireLinks } from '../mail/mail.store.ts';
 import { deleteLinksOf } from '../oidc/oidc-link.store.ts';
 import { errors } from '../proto-errors.ts';
-import { deleteSessionsOf } from '../session/session.store.ts';
-import { endEpochs, type OpenedSession, openSession } from '../session/session.ts';
+import { endSessionsOf, type OpenedSession, openSession } from '../session/session.ts';
 import * as store from './account.store.ts';
 import { isEmail, isPassword, isUsername } from './account-rules.ts';
 
@@ -26,14 +25,12 @@ type NewAccount = Pick<SignUpRequest, 'username' | 'email' | 'password'>;
 export async function signUp(ctx: ActingContext, request: SignUpRequest): Promise<SignedIn> {
   checkNewAccount(request);
   if (ctx.signUp === 'closed') throw errors.sign_up_closed();
-  const signedIn = await addAccount(ctx, request, async (tx, account) => {
+  return addAccount(ctx, request, async (tx, account) => {
     const session = await openSession(ctx, tx, account.id, request);
     const changes = { username: account.username, by: 'sign_up' };
     await recordAction(asSession(ctx, session.id), tx, { accountId: account.id }, 'account.created', changes);
     return { account, session };
   });
-  await endEpochs(ctx, signedIn.session.ended);
-  return signedIn;
 }
 
 /** Creates an account without a session, for the operator: also where sign-up is closed. */
@@ -69,8 +66,7 @@ async function addAccount<T>(
 
 /** @throws `account_not_found`, also for text other than a UUID */
 export async function getAccount({ db }: IdentityContext, accountText: string): Promise<Account> {
-  const id = parseId(accountText);
-  const account = id && (await store.selectAccount(db, id));
+  const account = await store.selectAccount(db, toId(accountText));
   if (!account) throw errors.account_not_found();
   return account;
 }
@@ -96,16 +92,13 @@ export async function listAccounts({ db }: IdentityContext, after: string | unde
 export async function resetPassword(ctx: ActingContext, accountId: string, password: string, keepLinks: boolean) {
   if (!isPassword(password)) throw errors.password_invalid();
   const password_hash = await ctx.passwords.hash(password, ctx.call);
-  const { ended, counts } = await runTransaction(ctx.db, async (tx) => {
+  return runTransaction(ctx.db, async (tx) => {
     if (!(await store.lockAccount(tx, accountId))) throw errors.account_not_found();
     await store.updateAccount(tx, accountId, { password_hash });
     await expireLinks(tx, accountId);
     const removedLinks = keepLinks ? 0 : await deleteLinksOf(tx, accountId);
-    const sessions = await deleteSessionsOf(tx, accountId);
-    const changes = { endedSessions: sessions.length, removedLinks };
-    await recordAction(ctx, tx, { accountId }, 'account.password_reset', changes);
-    return { ended: sessions, counts: changes };
+    const counts = { endedSessions: await endSessionsOf(ctx, tx, accountId), removedLinks };
+    await recordAction(ctx, tx, { accountId }, 'account.password_reset', counts);
+    return counts;
   });
-  await endEpochs(ctx, ended);
-  return counts;
 }

@@ -1,6 +1,6 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { runTransaction } from '@latchkey/audit/transaction';
-import { parseId } from '@latchkey/kit/validation/id';
+import { parseId, toId } from '@latchkey/kit/validation/id';
 import type { SetAvatarRequest } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { recordAction } from '../audit/actions.ts';
 import type { ActingContext } from '../context.ts';
@@ -14,10 +14,9 @@ import { lockAccount, updateAccount } from './account.store.ts';
  * @throws `avatar_invalid`, `account_not_found`
  */
 export async function setAvatar(ctx: ActingContext, { removed, ...request }: SetAvatarRequest) {
-  const [accountId, avatarId] = [parseId(request.accountId), parseId(request.avatarId)];
+  const [accountId, avatarId] = [toId(request.accountId), parseId(request.avatarId)];
   const uploadedAt = request.uploadedAt && timestampDate(request.uploadedAt);
   if (!avatarId || !uploadedAt?.getTime()) throw errors.avatar_invalid();
-  if (!accountId) throw errors.account_not_found();
   return runTransaction(ctx.db, async (tx) => {
     const account = await lockAccount(tx, accountId);
     if (!account) throw errors.account_not_found();

@@ -1,5 +1,4 @@
 import { runTransaction } from '@latchkey/audit/transaction';
-import { parseId } from '@latchkey/kit/validation/id';
 import type { ChangePasswordRequest, ResetPasswordRequest } from '@latchkey/proto/latchkey/identity/v1/credential_pb';
 import { recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
@@ -7,8 +6,7 @@ import { addMail, findLink, linkLimitReached } from '../mail/link.ts';
 import { expireLinks, lockRecipient } from '../mail/mail.store.ts';
 import type { MailQueue } from '../mail/mail-queue.ts';
 import { errors } from '../proto-errors.ts';
-import { deleteSessionsOf } from '../session/session.store.ts';
-import { endEpochs } from '../session/session.ts';
+import { endSessionsOf } from '../session/session.ts';
 import { lockAccount, updateAccount } from './account.store.ts';
 import { isEmail, isPassword } from './account-rules.ts';
 import { runAsVerifiedOwner } from './verify-owner.ts';
@@ -22,14 +20,12 @@ export async function changePassword(ctx: ActingContext, request: ChangePassword
   if (!isPassword(request.newPassword)) throw errors.password_invalid();
   // Before the proof, as a transaction must not wait for it.
   const password_hash = await ctx.passwords.hash(request.newPassword, ctx.call);
-  const ended = await runAsVerifiedOwner(ctx, request, async (tx, { id: accountId }) => {
+  await runAsVerifiedOwner(ctx, request, async (tx, { id: accountId }) => {
     await updateAccount(tx, accountId, { password_hash });
     await expireLinks(tx, accountId);
-    const sessions = await deleteSessionsOf(tx, accountId, parseId(request.sessionId));
-    await recordAction(ctx, tx, { accountId }, 'account.password_changed', { endedSessions: sessions.length });
-    return sessions;
+    const endedSessions = await endSessionsOf(ctx, tx, accountId, request.sessionId);
+    await recordAction(ctx, tx, { accountId }, 'account.password_changed', { endedSessions });
   });
-  await endEpochs(ctx, ended);
 }
 
 /**
@@ -56,15 +52,13 @@ export async function resetPasswordByLink(ctx: ActingContext, { token, newPasswo
   if (!isPassword(newPassword)) throw errors.password_invalid();
   const { accountId } = await findLink(ctx, ctx.db, 'password_reset', token);
   const password_hash = await ctx.passwords.hash(newPassword, ctx.call);
-  const ended = await runTransaction(ctx.db, async (tx) => {
+  await runTransaction(ctx.db, async (tx) => {
     await lockAccount(tx, accountId);
     // Used or void meanwhile?
     await findLink(ctx, tx, 'password_reset', token);
     await updateAccount(tx, accountId, { password_hash });
     await expireLinks(tx, accountId);
-    const sessions = await deleteSessionsOf(tx, accountId);
-    await recordAction(ctx, tx, { accountId }, 'account.password_reset', { endedSessions: sessions.length });
-    return sessions;
+    const endedSessions = await endSessionsOf(ctx, tx, accountId);
+    await recordAction(ctx, tx, { accountId }, 'account.password_reset', { endedSessions });
   });
-  await endEpochs(ctx, ended);
 }

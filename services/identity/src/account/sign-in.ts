@@ -4,7 +4,7 @@ import { recordFailures } from '../audit/credential-failures.ts';
 import type { ActingContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../proto-errors.ts';
-import { endEpochs, type OpenedSession, openSession, type SessionClient } from '../session/session.ts';
+import { type OpenedSession, openSession, type SessionClient } from '../session/session.ts';
 import { attempt, takeCode } from '../two-factor/take-code.ts';
 import { lockTwoFactor } from '../two-factor/two-factor.store.ts';
 import { lockAccountShared, selectAccountBy } from './account.store.ts';
@@ -68,7 +68,5 @@ export async function openSessionFor(ctx: ActingContext, request: VerifiedSignIn
     await recordAction(asSession(ctx, opened.id), tx, { accountId }, 'account.signed_in', { by, issuer });
     return opened;
   };
-  const session = await recordFailures(ctx, signInTo(accountId), () => attempt(ctx, open));
-  await endEpochs(ctx, session.ended);
-  return session;
+  return recordFailures(ctx, signInTo(accountId), () => attempt(ctx, open));
 }

@@ -1,5 +1,5 @@
 import type { DomainError } from '@latchkey/kit/errors/errors';
-import { parseId } from '@latchkey/kit/validation/id';
+import { toId } from '@latchkey/kit/validation/id';
 import { recordFailures } from '../audit/credential-failures.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
@@ -38,8 +38,7 @@ export async function runAsVerifiedOwner<T>(
 }
 
 async function requireFreshSession(ctx: IdentityContext, account_id: string, sessionText: string): Promise<void> {
-  const id = parseId(sessionText);
-  const session = id && (await lockSession(ctx.db, { account_id, id }));
+  const session = await lockSession(ctx.db, { account_id, id: toId(sessionText) });
   if (!session) throw errors.session_invalid();
   if (session.created_at.getTime() <= ctx.clock().getTime() - FRESH_MS) throw errors.oidc_session_too_old();
 }

@@ -5,7 +5,7 @@ import { INACTIVE_API_KEYS_MAX } from '@latchkey/contract/limits';
 import { API_KEYS_PAGE_SIZE } from '@latchkey/contract/page-size';
 import { hmac } from '@latchkey/kit/crypto/secrets';
 import { etagOf, isExpected } from '@latchkey/kit/validation/etag';
-import { newId, parseId } from '@latchkey/kit/validation/id';
+import { newId, parseId, toId } from '@latchkey/kit/validation/id';
 import { hasLength } from '@latchkey/kit/validation/text';
 import { lockAccount } from '../account/account.store.ts';
 import { recordAction } from '../audit/actions.ts';
@@ -25,10 +25,8 @@ export type ApiKey = store.ApiKeyRow;
  * @param pageToken id of the last key of the previous page; empty for the first page
  */
 export async function listApiKeys(ctx: IdentityContext, accountText: string, pageToken: string) {
-  const accountId = parseId(accountText);
-  const after = pageToken === '' ? undefined : parseId(pageToken);
-  if (!accountId || (pageToken !== '' && !after)) return { apiKeys: [], nextPageToken: '' };
-  const rows = await store.selectApiKeys(ctx.db, accountId, ctx.clock(), after, API_KEYS_PAGE_SIZE + 1);
+  const after = pageToken === '' ? undefined : toId(pageToken);
+  const rows = await store.selectApiKeys(ctx.db, toId(accountText), ctx.clock(), after, API_KEYS_PAGE_SIZE + 1);
   const apiKeys = rows.slice(0, API_KEYS_PAGE_SIZE);
   return { apiKeys, nextPageToken: rows.length > API_KEYS_PAGE_SIZE ? (apiKeys.at(-1)?.id ?? '') : '' };
 }
@@ -44,11 +42,10 @@ export async function listApiKeyPage(
   request: Pick<store.ApiKeyPage, 'search' | 'order' | 'descending'> & { readonly page: number },
 ) {
   const { page, ...rest } = request;
-  const accountId = parseId(accountText);
   const isValid = Number.isInteger(page) && page >= 1 && hasLength(rest.search, 0, SEARCH_PARAMS_LENGTH_MAX);
-  if (!accountId || !isValid) return { apiKeys: [], total: 0 };
+  if (!isValid) return { apiKeys: [], total: 0 };
   const [offset, limit] = [(page - 1) * API_KEYS_PAGE_SIZE, API_KEYS_PAGE_SIZE];
-  return store.selectApiKeyPage(ctx.db, accountId, ctx.clock(), { ...rest, offset, limit });
+  return store.selectApiKeyPage(ctx.db, toId(accountText), ctx.clock(), { ...rest, offset, limit });
 }
 
 export async function findApiKey({ db }: IdentityContext, accountId: string, name: string): Promise<ApiKey | undefined> {
@@ -57,8 +54,7 @@ export async function findApiKey({ db }: IdentityContext, accountId: string, nam
 }
 
 export async function getApiKeyUsage(ctx: IdentityContext, accountText: string) {
-  const accountId = parseId(accountText);
-  const active = accountId ? await store.countActiveApiKeys(ctx.db, accountId, ctx.clock()) : 0;
+  const active = await store.countActiveApiKeys(ctx.db, toId(accountText), ctx.clock());
   return { active, activeMax: ctx.activeApiKeysMax };
 }
 
@@ -66,8 +62,7 @@ export async function getApiKeyUsage(ctx: IdentityContext, accountText: string) 
 export async function createApiKey(ctx: ActingContext, accountText: string, settings: ApiKeyChange) {
   const now = ctx.clock();
   const columns = parseChange(settings, now) as Required<ColumnChanges>;
-  const accountId = parseId(accountText);
-  if (!accountId) throw errors.account_not_found();
+  const accountId = toId(accountText);
   await checkOwned(ctx, accountId, columns.application_ids);
   const { text, publicId } = createApiKeyText();
   return runTransaction(ctx.db, async (tx) => {
@@ -83,7 +78,7 @@ export async function createApiKey(ctx: ActingContext, accountText: string, sett
 
 /** Throws `api_key_not_found`. */
 export async function getApiKey({ db }: IdentityContext, ref: ApiKeyRef): Promise<ApiKey> {
-  const { accountId, apiKeyId } = parseRef(ref);
+  const { accountId, apiKeyId } = toRef(ref);
   const row = await store.selectApiKey(db, accountId, 'id', apiKeyId);
   if (!row) throw errors.api_key_not_found();
   return row;
@@ -106,7 +101,7 @@ export async function updateApiKey(
 ) {
   const now = ctx.clock();
   const changes = parseChange(change, now);
-  const { accountId, apiKeyId } = parseRef(ref);
+  const { accountId, apiKeyId } = toRef(ref);
   await getApiKey(ctx, ref);
   await checkOwned(ctx, accountId, changes.application_ids ?? []);
   return changeLocked(ctx, { accountId, apiKeyId }, async (tx, stored) => {
@@ -129,7 +124,7 @@ export async function updateApiKey(
  *   twice the limit of active keys
  */
 export async function rotateApiKey(ctx: ActingContext, ref: ApiKeyRef, overlapSeconds: number) {
-  const owned = parseRef(ref);
+  const owned = toRef(ref);
   if (!Number.isInteger(overlapSeconds) || overlapSeconds < 0 || overlapSeconds > KEY_OVERLAP_SECONDS_MAX)
     throw errors.api_key_settings_invalid();
   const { text, publicId } = createApiKeyText();
@@ -174,7 +169,7 @@ export function toKeyColumns(
 
 /** Revokes a key from the next request on. Revoking it again changes nothing. */
 export async function revokeApiKey(ctx: ActingContext, ref: ApiKeyRef): Promise<ApiKey> {
-  return changeLocked(ctx, parseRef(ref), async (tx, stored) => {
+  return changeLocked(ctx, toRef(ref), async (tx, stored) => {
     if (stored.revoked_at) return stored;
     const { id: apiKeyId, account_id: accountId, name } = stored;
     const now = ctx.clock();
@@ -183,11 +178,7 @@ export async function revokeApiKey(ctx: ActingContext, ref: ApiKeyRef): Promise<
   });
 }
 
-function parseRef(ref: ApiKeyRef): ApiKeyRef {
-  const [accountId, apiKeyId] = [parseId(ref.accountId), parseId(ref.apiKeyId)];
-  if (!accountId || !apiKeyId) throw errors.api_key_not_found();
-  return { accountId, apiKeyId };
-}
+const toRef = (ref: ApiKeyRef): ApiKeyRef => ({ accountId: toId(ref.accountId), apiKeyId: toId(ref.apiKeyId) });
 
 type Change = (tx: Db, stored: ApiKey) => Promise<ApiKey>;
 

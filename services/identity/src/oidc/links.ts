@@ -1,4 +1,4 @@
-import { parseId } from '@latchkey/kit/validation/id';
+import { toId } from '@latchkey/kit/validation/id';
 import type { UnlinkOidcRequest } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { selectAccount } from '../account/account.store.ts';
 import { runAsVerifiedOwner } from '../account/verify-owner.ts';
@@ -6,14 +6,12 @@ import { recordAction } from '../audit/actions.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../proto-errors.ts';
-import { deleteSessionsOf } from '../session/session.store.ts';
-import { endEpochs } from '../session/session.ts';
+import { endSessionsOf } from '../session/session.ts';
 import { deleteLinks, selectLinksOf } from './oidc-link.store.ts';
 
 /** The links of an account, with the issuer's name in the settings while it is configured. */
 export async function listLinks(ctx: IdentityContext, accountText: string) {
-  const accountId = parseId(accountText);
-  const rows = accountId ? await selectLinksOf(ctx.db, accountId) : [];
+  const rows = await selectLinksOf(ctx.db, toId(accountText));
   return rows.map((row) => ({ ...row, name: nameOf(ctx, row.issuer) }));
 }
 
@@ -24,20 +22,17 @@ export async function listLinks(ctx: IdentityContext, accountText: string) {
  * @throws `oidc_link_not_found`, `oidc_link_needed`, and what {@link runAsVerifiedOwner} throws
  */
 export async function unlink(ctx: ActingContext, request: UnlinkOidcRequest): Promise<number> {
-  const accountId = parseId(request.accountId);
-  if (!accountId) throw errors.oidc_link_not_found();
+  const accountId = toId(request.accountId);
   // Before the proof, which is then not needed.
   await selectRemovable(ctx, ctx.db, accountId, request);
-  const { removed, ended } = await runAsVerifiedOwner(ctx, request, async (tx) => {
+  return runAsVerifiedOwner(ctx, request, async (tx) => {
     const links = await selectRemovable(ctx, tx, accountId, request);
     await deleteLinks(tx, links);
-    const sessions = await deleteSessionsOf(tx, accountId, parseId(request.sessionId));
-    const changes = { issuer: links[0]?.issuer, subjects: links.map(({ subject }) => subject), endedSessions: sessions.length };
+    const endedSessions = await endSessionsOf(ctx, tx, accountId, request.sessionId);
+    const changes = { issuer: links[0]?.issuer, subjects: links.map(({ subject }) => subject), endedSessions };
     await recordAction(ctx, tx, { accountId }, 'account.oidc_unlinked', changes);
-    return { removed: links.length, ended: sessions };
+    return links.length;
   });
-  await endEpochs(ctx, ended);
-  return removed;
 }
 
 /** The links that a request names. An account without a password needs one. */

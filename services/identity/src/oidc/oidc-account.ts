@@ -5,7 +5,7 @@ import { insertAccount } from '../account/account.store.ts';
 import { asSession, recordAction } from '../audit/actions.ts';
 import type { ActingContext } from '../context.ts';
 import { errors } from '../proto-errors.ts';
-import { endEpochs, openSession, type SessionClient } from '../session/session.ts';
+import { openSession, type SessionClient } from '../session/session.ts';
 import { type Person, withSuffix } from './claims.ts';
 import { insertLink, SUBJECT_INDEX, selectLinkedAccount } from './oidc-link.store.ts';
 
@@ -26,7 +26,6 @@ export async function createLinkedAccount(ctx: ActingContext, person: Person, cl
     const signedIn = await insert(ctx, { ...person, email, username }, client);
     if (signedIn === 'username taken') continue;
     if (signedIn === 'linked') return undefined;
-    await endEpochs(ctx, signedIn.session.ended);
     return signedIn;
   }
   throw errors.account_exists();

@@ -1,9 +1,10 @@
 import { hash, type KeyObject, randomBytes } from 'node:crypto';
-import { runTransaction } from '@latchkey/audit/transaction';
+import type { Changes } from '@latchkey/audit/record';
+import { afterCommit, runTransaction } from '@latchkey/audit/transaction';
 import { withoutInvisible } from '@latchkey/contract/invisible';
 import { SESSIONS_LISTED_MAX } from '@latchkey/contract/page-size';
 import { hmac } from '@latchkey/kit/crypto/secrets';
-import { newId, parseId } from '@latchkey/kit/validation/id';
+import { newId, parseId, toId } from '@latchkey/kit/validation/id';
 import type { EndSessionRequest, ListSessionsRequest, SignOutRequest } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { asSession, recordAction } from '../audit/actions.ts';
 import { sessionEpoch } from '../authentication/principal-epoch.ts';
@@ -24,8 +25,6 @@ export interface OpenedSession {
   readonly token: string;
   readonly csrfToken: string;
   readonly expiresAt: Date;
-  /** The token hash of the client's previous session, for {@link endEpochs} after the commit. */
-  readonly ended: readonly Buffer[];
 }
 
 export interface SessionClient {
@@ -45,9 +44,9 @@ export async function openSession(ctx: ActingContext, tx: Db, accountId: string,
   const times = { created_at: now, last_seen_at: now, expires_at: expiresAt };
   const client = { last_used_ip: ctx.origin.address ?? null, user_agent: toStoredUserAgent(from.userAgent) };
   const previous = hashSessionToken(from.previousSessionToken);
-  const ended = previous ? await end(ctx, tx, { token_hash: previous }, { because: 'signed_in' }) : [];
+  if (previous) await end(ctx, tx, { token_hash: previous }, 'account.signed_out', { because: 'signed_in' });
   await store.insertSession(tx, { id, account_id: accountId, token_hash: hash('sha256', token, 'buffer'), ...times, ...client });
-  return { id, token, csrfToken: csrfTokenOf(ctx.csrfKey, id), expiresAt, ended };
+  return { id, token, csrfToken: csrfTokenOf(ctx.csrfKey, id), expiresAt };
 }
 
 const USER_AGENT_LENGTH_MAX = 256;
@@ -62,59 +61,70 @@ export function isSessionAlive(session: Pick<store.SessionRow, 'last_seen_at' | 
 }
 
 /** Ends a session from the next request on, if it exists. */
-export async function endSession(ctx: ActingContext, { accountId, sessionId }: SignOutRequest): Promise<void> {
-  const [account_id, id] = [parseId(accountId), parseId(sessionId)];
-  if (!account_id || !id) return;
-  await endEpochs(ctx, await runTransaction(ctx.db, (tx) => end(ctx, tx, { account_id, id })));
+export async function endSession(ctx: ActingContext, request: SignOutRequest): Promise<void> {
+  await runTransaction(ctx.db, (tx) => end(ctx, tx, toRef(request), 'account.signed_out'));
 }
 
-async function end(ctx: ActingContext, tx: Db, session: store.SessionRef, changes?: { readonly because: 'signed_in' }) {
+const toRef = (request: Pick<EndSessionRequest, 'accountId' | 'sessionId'>) => ({
+  account_id: toId(request.accountId),
+  id: toId(request.sessionId),
+});
+
+type EndAction = 'account.signed_out' | 'account.session_ended';
+
+/** @returns true if there was such a session */
+async function end(
+  ctx: ActingContext,
+  tx: Db,
+  session: store.SessionRef,
+  action: EndAction,
+  changes?: Changes,
+): Promise<boolean> {
   const deleted = await store.deleteSession(tx, session);
-  if (!deleted) return [];
-  const actor = changes ? asSession(ctx, deleted.id) : ctx;
-  await recordAction(actor, tx, { accountId: deleted.account_id }, 'account.signed_out', changes);
-  return [deleted.token_hash];
+  if (!deleted) return false;
+  const actor = changes?.because ? asSession(ctx, deleted.id) : ctx;
+  await recordAction(actor, tx, { accountId: deleted.account_id }, action, changes);
+  endEpochs(ctx, tx, [deleted.token_hash]);
+  return true;
 }
 
 /** The open sessions of an account, up to 100: the calling one, then those used last. */
 export async function listSessions({ db, clock }: IdentityContext, request: ListSessionsRequest) {
-  const accountId = parseId(request.accountId);
-  if (!accountId) return [];
   const now = clock();
-  const open = { accountId, currentId: parseId(request.sessionId), now, idleSince: idleSince(now) };
+  const open = { accountId: toId(request.accountId), currentId: parseId(request.sessionId), now, idleSince: idleSince(now) };
   return store.selectOpenSessions(db, open, SESSIONS_LISTED_MAX);
 }
 
 /** Ends one session of an account from the next request on. Throws `session_not_found`. */
 export async function endSessionOf(ctx: ActingContext, request: EndSessionRequest): Promise<void> {
-  const [accountId, sessionId] = [parseId(request.accountId), parseId(request.sessionId)];
-  if (!accountId || !sessionId) throw errors.session_not_found();
-  const tokenHash = await runTransaction(ctx.db, async (tx) => {
-    const deleted = await store.deleteSession(tx, { id: sessionId, account_id: accountId });
-    if (!deleted) throw errors.session_not_found();
-    await recordAction(ctx, tx, { accountId }, 'account.session_ended', { sessionId });
-    return deleted.token_hash;
-  });
-  await endEpochs(ctx, [tokenHash]);
+  const ref = toRef(request);
+  const isEnded = await runTransaction(ctx.db, (tx) => end(ctx, tx, ref, 'account.session_ended', { sessionId: ref.id }));
+  if (!isEnded) throw errors.session_not_found();
 }
 
 /** Ends every session of an account from the next request on. Returns how many there were. */
 export async function endAllSessions(ctx: ActingContext, accountText: string): Promise<number> {
-  const accountId = parseId(accountText);
-  if (!accountId) return 0;
-  const tokenHashes = await runTransaction(ctx.db, async (tx) => {
-    const deleted = await store.deleteSessionsOf(tx, accountId);
-    const changes = { sessions: deleted.length };
-    if (deleted.length > 0) await recordAction(ctx, tx, { accountId }, 'account.signed_out_everywhere', changes);
-    return deleted;
+  const accountId = toId(accountText);
+  return runTransaction(ctx.db, async (tx) => {
+    const sessions = await endSessionsOf(ctx, tx, accountId);
+    if (sessions > 0) await recordAction(ctx, tx, { accountId }, 'account.signed_out_everywhere', { sessions });
+    return sessions;
   });
-  await endEpochs(ctx, tokenHashes);
+}
+
+/**
+ * Ends the sessions of an account, except one, and cancels its sign-ins under way.
+ * @returns how many ended
+ */
+export async function endSessionsOf(ctx: IdentityContext, tx: Db, accountId: string, keptText = ''): Promise<number> {
+  const tokenHashes = await store.deleteSessionsOf(tx, accountId, parseId(keptText));
+  endEpochs(ctx, tx, tokenHashes);
   return tokenHashes.length;
 }
 
-/** Makes every gateway forget deleted sessions. Must follow the commit. */
-export async function endEpochs(ctx: IdentityContext, tokenHashes: readonly Buffer[]): Promise<void> {
-  if (tokenHashes.length > 0) await ctx.epochs.end(...tokenHashes.map(sessionEpoch));
+/** Makes every gateway forget deleted sessions, after the commit. */
+function endEpochs({ epochs }: IdentityContext, tx: Db, tokenHashes: readonly Buffer[]): void {
+  if (tokenHashes.length > 0) afterCommit(tx, () => epochs.end(...tokenHashes.map(sessionEpoch)));
 }
 
 function idleSince(now: Date): Date {

@@ -1,6 +1,6 @@
 import { runTransaction } from '@latchkey/audit/transaction';
 import { DomainError } from '@latchkey/kit/errors/errors';
-import { parseId } from '@latchkey/kit/validation/id';
+import { toId } from '@latchkey/kit/validation/id';
 import type { ExchangeTokenRequest } from '@latchkey/proto/latchkey/identity/v1/trusted_issuer_pb';
 import { lockAccount } from '../account/account.store.ts';
 import { insertApiKey } from '../api-key/api-key.store.ts';
@@ -77,6 +77,6 @@ async function findTrusted(ctx: ActingContext, { subjectToken: token, audience: 
   if (failure) throw failure;
   if (target === undefined || unverified.audiences.includes(target)) throw errors.token_not_accepted();
   // The id of a trusted issuer is a target too, also of one that does not accept the token.
-  const id = parseId(target);
-  throw id && (await store.hasTrustedIssuer(ctx.db, id)) ? errors.token_not_accepted() : errors.token_target_invalid();
+  const isId = await store.hasTrustedIssuer(ctx.db, toId(target));
+  throw isId ? errors.token_not_accepted() : errors.token_target_invalid();
 }

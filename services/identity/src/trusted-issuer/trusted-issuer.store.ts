@@ -1,4 +1,4 @@
-import { parseId } from '@latchkey/kit/validation/id';
+import { toId } from '@latchkey/kit/validation/id';
 import { type Insertable, type Selectable, sql } from 'kysely';
 import type { Db, TrustedIssuerTable } from '../db/schema.ts';
 
@@ -45,8 +45,7 @@ export async function selectCandidates(
     .where(sql<boolean>`claims <@ ${claims}::text[]`)
     .limit(limit);
   if (target === undefined) return found.execute();
-  const id = parseId(target);
-  const named = id ? await found.where('id', '=', id).execute() : [];
+  const named = await found.where('id', '=', toId(target)).execute();
   // The audience of some issuers is a UUID too.
   return named.length > 0 ? named : found.where('audience', '=', target).execute();
 }

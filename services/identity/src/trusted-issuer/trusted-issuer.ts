@@ -1,7 +1,7 @@
 import { runTransaction } from '@latchkey/audit/transaction';
 import { TRUSTED_ISSUERS_MAX } from '@latchkey/contract/trusted-issuer';
 import { DomainError } from '@latchkey/kit/errors/errors';
-import { newId, parseId } from '@latchkey/kit/validation/id';
+import { newId, toId } from '@latchkey/kit/validation/id';
 import type {
   CreateTrustedIssuerRequest,
   DeleteTrustedIssuerRequest,
@@ -22,8 +22,7 @@ import { fromClaimTexts, parseTrustedIssuer } from './trusted-issuer-rules.ts';
 export type TrustedIssuer = store.TrustedIssuerRow;
 
 export async function listTrustedIssuers(ctx: IdentityContext, accountText: string): Promise<TrustedIssuer[]> {
-  const accountId = parseId(accountText);
-  return accountId ? store.selectTrustedIssuers(ctx.db, accountId) : [];
+  return store.selectTrustedIssuers(ctx.db, toId(accountText));
 }
 
 /**
@@ -39,8 +38,7 @@ export async function createTrustedIssuer(ctx: ActingContext, request: CreateTru
     Omit<ColumnChanges, 'expires_at'>
   >;
   const settings = await parseTrustedIssuer(request, ctx.internalHosts);
-  const accountId = parseId(request.accountId);
-  if (!accountId) throw errors.account_not_found();
+  const accountId = toId(request.accountId);
   await checkOwned(ctx, accountId, rights.application_ids);
   const creation = runTransaction(ctx.db, async (tx) => {
     if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();
@@ -73,8 +71,7 @@ export async function createTrustedIssuer(ctx: ActingContext, request: CreateTru
  * @throws `trusted_issuer_not_found`
  */
 export async function deleteTrustedIssuer(ctx: ActingContext, request: DeleteTrustedIssuerRequest): Promise<void> {
-  const [accountId, id] = [parseId(request.accountId), parseId(request.trustedIssuerId)];
-  if (!accountId || !id) throw errors.trusted_issuer_not_found();
+  const [accountId, id] = [toId(request.accountId), toId(request.trustedIssuerId)];
   const revoked = await runTransaction(ctx.db, async (tx) => {
     // Exchanges lock the account too: no key is made after its trusted issuer is gone.
     await lockAccount(tx, accountId);

@@ -1,6 +1,6 @@
 import { runTransaction } from '@latchkey/audit/transaction';
 import { encrypt } from '@latchkey/kit/crypto/secrets';
-import { parseId } from '@latchkey/kit/validation/id';
+import { toId } from '@latchkey/kit/validation/id';
 import type {
   DisableTwoFactorRequest,
   EnableTwoFactorRequest,
@@ -13,8 +13,8 @@ import { recordFailures } from '../audit/credential-failures.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../proto-errors.ts';
-import { deleteSessionsOf, lockSession } from '../session/session.store.ts';
-import { endEpochs } from '../session/session.ts';
+import { lockSession } from '../session/session.store.ts';
+import { endSessionsOf } from '../session/session.ts';
 import { createRecoveryCodes, createTotpSecret, hashRecoveryCode, otpauthUrl } from './code.ts';
 import { attempt, takeCode } from './take-code.ts';
 import * as store from './two-factor.store.ts';
@@ -26,8 +26,7 @@ import * as store from './two-factor.store.ts';
 export async function setUpTwoFactor(ctx: IdentityContext, accountText: string) {
   const secret = createTotpSecret();
   return runTransaction(ctx.db, async (tx) => {
-    const accountId = parseId(accountText);
-    const account = accountId && (await lockAccountShared(tx, accountId));
+    const account = await lockAccountShared(tx, toId(accountText));
     if (!account) throw errors.account_not_found();
     // Bound to the account, so that rows cannot be swapped.
     const secret_sealed = encrypt(ctx.twoFactorKey, secret, account.id);
@@ -43,27 +42,24 @@ export async function setUpTwoFactor(ctx: IdentityContext, accountText: string) 
  * @returns the recovery codes, of which only hashes are stored
  */
 export async function enableTwoFactor(ctx: ActingContext, request: EnableTwoFactorRequest): Promise<string[]> {
-  const [accountId, sessionId] = [parseId(request.accountId), parseId(request.sessionId)];
-  if (!accountId) throw errors.two_factor_not_set_up();
+  const accountId = toId(request.accountId);
   const recoveryCodes = createRecoveryCodes();
-  const ended = await attempt(ctx, async (tx) => {
+  return attempt(ctx, async (tx) => {
     // Locks out sign-ins, which else could open a session without the second factor.
     const row = (await lockAccount(tx, accountId)) && (await store.lockTwoFactor(tx, accountId));
     if (!row) return errors.two_factor_not_set_up();
     if (row.enabled_at) return errors.two_factor_already_enabled();
-    const isAlive = sessionId && (await lockSession(tx, { account_id: accountId, id: sessionId }));
-    if (request.sessionId !== '' && !isAlive) return errors.session_invalid();
+    const session = { account_id: accountId, id: toId(request.sessionId) };
+    if (request.sessionId !== '' && !(await lockSession(tx, session))) return errors.session_invalid();
     const error = await takeCode(ctx, tx, row, request.code);
     if (error) return error;
     await store.updateTwoFactor(tx, accountId, { enabled_at: ctx.clock() });
     const hashes = recoveryCodes.map((code) => hashRecoveryCode(ctx.recoveryCodeKey, accountId, code));
     await store.insertRecoveryCodes(tx, accountId, hashes);
-    const others = await deleteSessionsOf(tx, accountId, sessionId);
-    await recordAction(ctx, tx, { accountId }, 'account.two_factor_enabled', { endedSessions: others.length });
-    return others;
+    const endedSessions = await endSessionsOf(ctx, tx, accountId, request.sessionId);
+    await recordAction(ctx, tx, { accountId }, 'account.two_factor_enabled', { endedSessions });
+    return recoveryCodes;
   });
-  await endEpochs(ctx, ended);
-  return recoveryCodes;
 }
 
 /**
@@ -72,13 +68,11 @@ export async function enableTwoFactor(ctx: ActingContext, request: EnableTwoFact
  * @throws `two_factor_not_enabled`, and what {@link runAsOwner} throws
  */
 export async function disableTwoFactor(ctx: ActingContext, request: DisableTwoFactorRequest): Promise<void> {
-  const accountId = parseId(request.accountId);
-  const account = accountId ? await selectAccount(ctx.db, accountId) : undefined;
+  const account = await selectAccount(ctx.db, toId(request.accountId));
   if (!account?.two_factor_enabled) throw errors.two_factor_not_enabled();
-  const ended = await runAsOwner(ctx, account, request, async (tx, _account, twoFactor) =>
-    twoFactor ? remove(ctx, tx, account.id, parseId(request.sessionId)) : errors.two_factor_not_enabled(),
+  await runAsOwner(ctx, account, request, async (tx, _account, twoFactor) =>
+    twoFactor ? remove(ctx, tx, account.id, request.sessionId) : errors.two_factor_not_enabled(),
   );
-  await endEpochs(ctx, ended);
 }
 
 /**
@@ -86,19 +80,17 @@ export async function disableTwoFactor(ctx: ActingContext, request: DisableTwoFa
  * @returns how many sessions ended; undefined where it was off already
  */
 export async function turnTwoFactorOff(ctx: ActingContext, accountId: string): Promise<number | undefined> {
-  const ended = await runTransaction(ctx.db, async (tx) => {
+  return runTransaction(ctx.db, async (tx) => {
     if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();
     return (await store.lockTwoFactor(tx, accountId))?.enabled_at ? remove(ctx, tx, accountId) : undefined;
   });
-  await endEpochs(ctx, ended ?? []);
-  return ended?.length;
 }
 
-async function remove(ctx: ActingContext, tx: Db, accountId: string, keptSessionId?: string): Promise<Buffer[]> {
+async function remove(ctx: ActingContext, tx: Db, accountId: string, keptSessionId?: string): Promise<number> {
   await store.deleteTwoFactor(tx, accountId);
-  const ended = await deleteSessionsOf(tx, accountId, keptSessionId);
-  await recordAction(ctx, tx, { accountId }, 'account.two_factor_disabled', { endedSessions: ended.length });
-  return ended;
+  const endedSessions = await endSessionsOf(ctx, tx, accountId, keptSessionId);
+  await recordAction(ctx, tx, { accountId }, 'account.two_factor_disabled', { endedSessions });
+  return endedSessions;
 }
 
 /**
@@ -109,8 +101,7 @@ export async function verifyTwoFactorCode(
   ctx: ActingContext,
   request: Pick<VerifyTwoFactorCodeRequest, 'accountId' | 'code'>,
 ): Promise<boolean> {
-  const accountId = parseId(request.accountId);
-  if (!accountId) return false;
+  const accountId = toId(request.accountId);
   const take = async (tx: Db) => {
     const row = await store.lockTwoFactor(tx, accountId);
     return row?.enabled_at ? ((await takeCode(ctx, tx, row, request.code)) ?? true) : false;
