@@ -85,7 +85,11 @@ export async function lockAction(tx: QueryExecutorProvider, accountId: string, a
   await sql`select pg_advisory_xact_lock(hashtextextended(${`audit/${action}/${accountId}`}, 0))`.execute(tx);
 }
 
-const COLUMNS = `id, at, action, actor, credential_id, address, request_id, subject, subject_id, application_id, changes::text`;
+/** A row with the names of the message's fields. */
+export type ListedEntry = Pick<EntryRow, 'id' | 'at' | 'actor'>;
+
+const COLUMNS = `id, at, action, actor, credential_id, address, request_id, subject as subject_kind, subject_id,
+  application_id, changes::text as changes_json`;
 
 const selectPage = (column?: 'application_id' | 'action') => ({
   name: `select-audit-entries${column ? `-of-${column}` : ''}`,
@@ -109,9 +113,9 @@ export async function selectEntries(
     readonly before: Pick<EntryRow, 'at' | 'id'> | undefined;
     readonly limit: number;
   },
-): Promise<EntryRow[]> {
+): Promise<ListedEntry[]> {
   const { at, id } = page.before ?? NEWEST;
   const values = [page.accountId, at, id, page.limit, ...(page.filter ? [page.value] : [])];
-  const { rows } = await pool.query<EntryRow>({ ...PAGES[page.filter ?? 'all'], values });
+  const { rows } = await pool.query<ListedEntry>({ ...PAGES[page.filter ?? 'all'], values });
   return rows;
 }

@@ -4,9 +4,9 @@ import { defineErrors } from '@latchkey/kit/errors/errors';
 import { parseId } from '@latchkey/kit/validation/id';
 import type { ListAuditEntriesRequest } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
 import type pg from 'pg';
-import { type EntryRow, selectEntries } from './audit.store.ts';
+import { type ListedEntry, selectEntries } from './audit.store.ts';
 
-export type { EntryRow } from './audit.store.ts';
+export type { ListedEntry } from './audit.store.ts';
 
 const errors = defineErrors({
   audit_page_invalid: { kind: 'malformed', message: 'The page of the audit log is not valid' },
@@ -32,7 +32,7 @@ export async function listEntries(pool: pg.Pool, request: ListAuditEntriesReques
   return { entries: rows.slice(0, limit), hasMore: rows.length > limit };
 }
 
-function parsePageStart({ at, id: text }: NonNullable<ListAuditEntriesRequest['before']>): Pick<EntryRow, 'at' | 'id'> {
+function parsePageStart({ at, id: text }: NonNullable<ListAuditEntriesRequest['before']>): Pick<ListedEntry, 'at' | 'id'> {
   const id = parseId(text);
   const atMs = at ? timestampMs(at) : Number.NaN;
   if (!id || !(Math.abs(atMs) <= TIME_MS_MAX)) throw errors.audit_page_invalid();

@@ -5,8 +5,7 @@ import type { ActingContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../proto-errors.ts';
 import { type OpenedSession, openSession, type SessionClient } from '../session/session.ts';
-import { attempt, takeCode } from '../two-factor/take-code.ts';
-import { lockTwoFactor } from '../two-factor/two-factor.store.ts';
+import { attempt, takeSecondFactor } from '../two-factor/take-code.ts';
 import { lockAccountShared, selectAccountBy } from './account.store.ts';
 import type { SignedIn } from './account.ts';
 import { isSignIn } from './account-rules.ts';
@@ -57,11 +56,8 @@ export async function openSessionFor(ctx: ActingContext, request: VerifiedSignIn
     const account = await lockAccountShared(tx, accountId);
     if (!account || (passwordHash !== undefined && passwordHash !== account.password_hash)) return errors.sign_in_failed();
     if (generation !== undefined && generation !== account.sign_in_generation) return errors.oidc_flow_invalid();
-    const twoFactor = await lockTwoFactor(tx, accountId);
-    if (twoFactor?.enabled_at) {
-      const error = code === undefined ? errors.two_factor_required() : await takeCode(ctx, tx, twoFactor, code);
-      if (error) return error;
-    }
+    const error = await takeSecondFactor(ctx, tx, accountId, code);
+    if (error) return error;
     await useUp?.(tx);
     const opened = await openSession(ctx, tx, accountId, request);
     const by = passwordHash === undefined ? 'oidc' : 'password';

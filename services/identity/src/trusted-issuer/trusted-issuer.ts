@@ -1,6 +1,5 @@
 import { runTransaction } from '@latchkey/audit/transaction';
 import { TRUSTED_ISSUERS_MAX } from '@latchkey/contract/trusted-issuer';
-import { DomainError } from '@latchkey/kit/errors/errors';
 import { newId, toId } from '@latchkey/kit/validation/id';
 import type {
   CreateTrustedIssuerRequest,
@@ -10,12 +9,12 @@ import { lockAccount } from '../account/account.store.ts';
 import { checkOwned } from '../api-key/api-key.ts';
 import { type ColumnChanges, parseChange } from '../api-key/api-key-rules.ts';
 import { recordAction } from '../audit/actions.ts';
+import { recordFailures } from '../audit/credential-failures.ts';
 import { apiKeyEpoch } from '../authentication/principal-epoch.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
+import type { Db } from '../db/schema.ts';
 import { errors } from '../proto-errors.ts';
-import { takeCode } from '../two-factor/take-code.ts';
-import { lockTwoFactor } from '../two-factor/two-factor.store.ts';
-import { verifyTwoFactorCode } from '../two-factor/two-factor.ts';
+import { attempt, takeSecondFactor } from '../two-factor/take-code.ts';
 import * as store from './trusted-issuer.store.ts';
 import { fromClaimTexts, parseTrustedIssuer } from './trusted-issuer-rules.ts';
 
@@ -29,7 +28,7 @@ export async function listTrustedIssuers(ctx: IdentityContext, accountText: stri
  * Adds a trusted issuer, with a code where the account has a second factor: nothing that is
  * rejected uses it up, and a repeated call needs no other.
  * @throws `api_key_settings_invalid`, `trusted_issuer_settings_invalid`, `application_not_found`,
- *   `trusted_issuers_limit_exceeded`, `two_factor_required`, and what {@link takeCode} returns
+ *   `trusted_issuers_limit_exceeded`, and what {@link takeSecondFactor} returns
  */
 export async function createTrustedIssuer(ctx: ActingContext, request: CreateTrustedIssuerRequest) {
   const { name, scopes, allApplications, applicationIds } = request;
@@ -40,15 +39,11 @@ export async function createTrustedIssuer(ctx: ActingContext, request: CreateTru
   const settings = await parseTrustedIssuer(request, ctx.internalHosts);
   const accountId = toId(request.accountId);
   await checkOwned(ctx, accountId, rights.application_ids);
-  const creation = runTransaction(ctx.db, async (tx) => {
+  const create = async (tx: Db) => {
     if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();
     if ((await store.countTrustedIssuers(tx, accountId)) >= TRUSTED_ISSUERS_MAX) throw errors.trusted_issuers_limit_exceeded();
-    const twoFactor = await lockTwoFactor(tx, accountId);
-    if (twoFactor?.enabled_at) {
-      if (request.code === undefined) throw errors.two_factor_required();
-      const error = await takeCode(ctx, tx, twoFactor, request.code);
-      if (error) throw error;
-    }
+    const error = await takeSecondFactor(ctx, tx, accountId, request.code);
+    if (error) return error;
     const row = { id: newId(), account_id: accountId, ...rights, ...settings, created_at: now };
     const created = await store.insertTrustedIssuer(tx, row);
     const { id: trustedIssuerId, issuer, audience } = created;
@@ -57,13 +52,8 @@ export async function createTrustedIssuer(ctx: ActingContext, request: CreateTru
     const changes = { trustedIssuerId, name: created.name, issuer, audience, claims, ...keys };
     await recordAction(ctx, tx, { accountId }, 'trusted_issuer.created', changes);
     return created;
-  });
-  return creation.catch(async (err: unknown) => {
-    const isCode = err instanceof DomainError && err.reason.startsWith('two_factor_');
-    // Counts the failure in a transaction that is committed.
-    if (isCode && request.code !== undefined) await verifyTwoFactorCode(ctx, { accountId, code: request.code });
-    throw err;
-  });
+  };
+  return recordFailures(ctx, { accountId, action: 'account.proof_failed' }, () => attempt(ctx, create));
 }
 
 /**

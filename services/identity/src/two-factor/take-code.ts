@@ -7,7 +7,7 @@ import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../proto-errors.ts';
 import { hashRecoveryCode, parseCode, verifyTotp } from './code.ts';
-import { selectRecoveryCode, spendRecoveryCode, type TwoFactorRow, updateTwoFactor } from './two-factor.store.ts';
+import { lockTwoFactor, selectRecoveryCode, spendRecoveryCode, type TwoFactorRow, updateTwoFactor } from './two-factor.store.ts';
 
 /** Runs a transaction that commits, with the counted failure, before its error is thrown. */
 export async function attempt<T>(ctx: IdentityContext, run: (tx: Db) => Promise<T | DomainError>): Promise<T> {
@@ -34,6 +34,16 @@ export async function takeCode(ctx: ActingContext, tx: Db, row: TwoFactorRow, te
   if (reached) return reached;
   if (verdict === 'wrong') await countCodeFailure(ctx, tx, row);
   return errors.two_factor_code_invalid();
+}
+
+/**
+ * Locks the second factor of an account, and takes the code where it is on.
+ * @returns `two_factor_required` without a code, and what {@link takeCode} returns
+ */
+export async function takeSecondFactor(ctx: ActingContext, tx: Db, accountId: string, code: string | undefined) {
+  const row = await lockTwoFactor(tx, accountId);
+  if (!row?.enabled_at) return undefined;
+  return code === undefined ? errors.two_factor_required() : takeCode(ctx, tx, row, code);
 }
 
 async function takeOneTimeCode(ctx: ActingContext, tx: Db, row: TwoFactorRow, text: string) {
