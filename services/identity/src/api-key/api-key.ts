@@ -64,15 +64,12 @@ export async function createApiKey(ctx: ActingContext, accountText: string, sett
   const columns = parseChange(settings, now) as Required<ColumnChanges>;
   const accountId = toId(accountText);
   await checkOwned(ctx, accountId, columns.application_ids);
-  const { text, publicId } = createApiKeyText();
+  const key = createKey(ctx, accountId, now);
   return runTransaction(ctx.db, async (tx) => {
     await reserveActiveApiKey(ctx, tx, accountId, now);
-    const apiKey = await store.insertApiKey(tx, {
-      ...columns,
-      ...toKeyColumns(ctx, { accountId, text, publicId, now }),
-    });
+    const apiKey = await store.insertApiKey(tx, { ...columns, ...key.columns });
     await recordAction(ctx, tx, { accountId, apiKeyId: apiKey.id }, 'api_key.created', toAuditChanges(apiKey));
-    return { apiKey, plaintextKey: text };
+    return { apiKey, plaintextKey: key.text };
   });
 }
 
@@ -127,7 +124,6 @@ export async function rotateApiKey(ctx: ActingContext, ref: ApiKeyRef, overlapSe
   const owned = toRef(ref);
   if (!Number.isInteger(overlapSeconds) || overlapSeconds < 0 || overlapSeconds > KEY_OVERLAP_SECONDS_MAX)
     throw errors.api_key_settings_invalid();
-  const { text, publicId } = createApiKeyText();
   const { replaced, ...created } = await runTransaction(ctx.db, async (tx) => {
     const stored = await store.lockApiKey(tx, owned);
     if (!stored) throw errors.api_key_not_found();
@@ -140,10 +136,9 @@ export async function rotateApiKey(ctx: ActingContext, ref: ApiKeyRef, overlapSe
     await store.updateApiKeyRow(tx, apiKeyId, { expires_at: expiresAt, updated_at: now });
     // As many old ones in their overlap.
     await reserveActiveApiKey(ctx, tx, accountId, now, 2 * ctx.activeApiKeysMax);
-    const apiKey = await store.insertApiKey(tx, {
-      ...{ name, scopes, all_applications, application_ids, expires_at },
-      ...toKeyColumns(ctx, { accountId, text, publicId, now }),
-    });
+    const rights = { name, scopes, all_applications, application_ids, expires_at };
+    const { text, columns } = createKey(ctx, accountId, now);
+    const apiKey = await store.insertApiKey(tx, { ...rights, ...columns });
     const changes = { name, newKeyId: apiKey.id, expiresAt: expiresAt.toISOString() };
     await recordAction(ctx, tx, { accountId, apiKeyId }, 'api_key.rotated', changes);
     return { apiKey, plaintextKey: text, replaced: stored.public_id };
@@ -152,19 +147,11 @@ export async function rotateApiKey(ctx: ActingContext, ref: ApiKeyRef, overlapSe
   return created;
 }
 
-export function toKeyColumns(
-  { apiKeyPepper }: IdentityContext,
-  { accountId, text, publicId, now }: { accountId: string; text: string; publicId: string; now: Date },
-) {
-  return {
-    id: newId(),
-    account_id: accountId,
-    public_id: publicId,
-    key_hash: hmac(apiKeyPepper, text),
-    key_last4: text.slice(-4),
-    created_at: now,
-    updated_at: now,
-  };
+/** A new key: its text, and the columns that do not depend on its rights. */
+export function createKey({ apiKeyPepper }: IdentityContext, accountId: string, now: Date) {
+  const { text, publicId } = createApiKeyText();
+  const hashes = { public_id: publicId, key_hash: hmac(apiKeyPepper, text), key_last4: text.slice(-4) };
+  return { text, columns: { id: newId(), account_id: accountId, ...hashes, created_at: now, updated_at: now } };
 }
 
 /** Revokes a key from the next request on. Revoking it again changes nothing. */

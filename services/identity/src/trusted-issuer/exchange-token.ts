@@ -4,8 +4,7 @@ import { toId } from '@latchkey/kit/validation/id';
 import type { ExchangeTokenRequest } from '@latchkey/proto/latchkey/identity/v1/trusted_issuer_pb';
 import { lockAccount } from '../account/account.store.ts';
 import { insertApiKey } from '../api-key/api-key.store.ts';
-import { toKeyColumns } from '../api-key/api-key.ts';
-import { createApiKeyText } from '../api-key/api-key-text.ts';
+import { createKey } from '../api-key/api-key.ts';
 import { recordAction } from '../audit/actions.ts';
 import type { ActingContext } from '../context.ts';
 import { errors } from '../proto-errors.ts';
@@ -29,9 +28,8 @@ export async function exchangeToken(ctx: ActingContext, request: ExchangeTokenRe
   const scopes = narrowScopes(trusted.scopes, request.scopes);
   // Applications may have been deleted since.
   const application_ids = all_applications ? [] : [...(await ctx.apps.findOwned(accountId, trusted.application_ids))];
-  const { text, publicId } = createApiKeyText();
   const { subject, tokenHash } = verified;
-  await runTransaction(ctx.db, async (tx) => {
+  const accessToken = await runTransaction(ctx.db, async (tx) => {
     const now = ctx.clock();
     await lockAccount(tx, accountId);
     if (!(await store.hasTrustedIssuer(tx, trustedIssuerId))) throw errors.token_not_accepted();
@@ -39,16 +37,18 @@ export async function exchangeToken(ctx: ActingContext, request: ExchangeTokenRe
     if ((await store.countExchangedKeys(tx, accountId, now)) >= EXCHANGED_KEYS_MAX)
       throw errors.exchanged_keys_limit_reached(KEYS_LIMIT);
     const expiresAt = new Date(now.getTime() + lifetime_seconds * 1_000);
+    const { text, columns } = createKey(ctx, accountId, now);
     const apiKey = await insertApiKey(tx, {
       ...{ name, scopes, all_applications, application_ids, expires_at: expiresAt },
       ...{ trusted_issuer_id: trustedIssuerId, issuer, subject },
-      ...toKeyColumns(ctx, { accountId, text, publicId, now }),
+      ...columns,
     });
     const rights = { scopes, allApplications: all_applications, applicationIds: application_ids };
     const changes = { name, issuer, subject, trustedIssuerId, ...rights, expiresAt: expiresAt.toISOString() };
     await recordAction(ctx, tx, { accountId, apiKeyId: apiKey.id }, 'api_key.exchanged', changes);
+    return text;
   });
-  return { accessToken: text, expiresInSeconds: lifetime_seconds, scopes };
+  return { accessToken, expiresInSeconds: lifetime_seconds, scopes };
 }
 
 /** The scopes of a key: those that were requested, else all of the trusted issuer. */

@@ -45,9 +45,7 @@ export async function selectCandidates(
     .where(sql<boolean>`claims <@ ${claims}::text[]`)
     .limit(limit);
   if (target === undefined) return found.execute();
-  const named = await found.where('id', '=', toId(target)).execute();
-  // The audience of some issuers is a UUID too.
-  return named.length > 0 ? named : found.where('audience', '=', target).execute();
+  return found.where(({ eb, or }) => or([eb('id', '=', toId(target)), eb('audience', '=', target)])).execute();
 }
 
 /** Counts keys of trusted issuers that have not expired, revoked ones included. */

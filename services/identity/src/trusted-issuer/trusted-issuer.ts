@@ -36,7 +36,7 @@ export async function createTrustedIssuer(ctx: ActingContext, request: CreateTru
   const rights = parseChange({ name, scopes, allApplications, applicationIds }, now) as Required<
     Omit<ColumnChanges, 'expires_at'>
   >;
-  const settings = await parseTrustedIssuer(request, ctx.internalHosts);
+  const settings = parseTrustedIssuer(request, ctx.internalHosts);
   const accountId = toId(request.accountId);
   await checkOwned(ctx, accountId, rights.application_ids);
   const create = async (tx: Db) => {

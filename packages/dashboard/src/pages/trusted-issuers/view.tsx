@@ -23,6 +23,7 @@ export function TrustedIssuersPage() {
   const query = useQuery(trustedIssuersQuery);
   const { create = false, issuer } = route.useSearch();
   const navigate = route.useNavigate();
+  const trusted = query.data?.find(({ id }) => id === issuer);
   const show = (search: { readonly create?: true; readonly issuer?: string }) => navigate({ search, replace: create });
   const createButton = (
     <Button variant="primary" icon="plus" onClick={() => show({ create: true })}>
@@ -59,7 +60,25 @@ export function TrustedIssuersPage() {
       >
         <TrustForm onCancel={() => show({})} onCreated={({ id }) => show({ issuer: id })} />
       </Dialog>
-      <JobDialog trusted={query.data?.find(({ id }) => id === issuer)} onClose={() => show({})} />
+      <Dialog
+        open={trusted !== undefined}
+        onClose={() => show({})}
+        wide
+        title={trusted && `Set up jobs of ${trusted.name}`}
+        description="None of this is a secret. The command line finds the token of the job and exchanges it."
+      >
+        <div className="stack">
+          <CopyFigure
+            name="Configuration"
+            text={(trusted && TEMPLATES.find(({ isOf }) => isOf(trusted))?.toJob(trusted)) ?? ''}
+          />
+          <div className="cluster end">
+            <Button variant="primary" onClick={() => show({})}>
+              Done
+            </Button>
+          </div>
+        </div>
+      </Dialog>
     </>
   );
 }
@@ -120,28 +139,3 @@ const COLUMNS: ReadonlyArray<Column<TrustedIssuer>> = [
     ),
   },
 ];
-
-/** Configuration of a job that uses a trusted issuer. */
-function JobDialog({ trusted, onClose }: { readonly trusted: TrustedIssuer | undefined; readonly onClose: () => void }) {
-  const job = trusted && TEMPLATES.find(({ isOf }) => isOf(trusted))?.toJob(trusted);
-  return (
-    <Dialog
-      open={trusted !== undefined}
-      onClose={onClose}
-      wide
-      title={trusted ? `Set up jobs of ${trusted.name}` : ''}
-      description="None of this is a secret. The command line finds the token of the job and exchanges it."
-    >
-      {job !== undefined && (
-        <div className="stack">
-          <CopyFigure name="Configuration" text={job} />
-          <div className="cluster end">
-            <Button variant="primary" onClick={onClose}>
-              Done
-            </Button>
-          </div>
-        </div>
-      )}
-    </Dialog>
-  );
-}
