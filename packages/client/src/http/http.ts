@@ -9,7 +9,7 @@ import {
   toConnectionError,
   withTimeout,
 } from './response.ts';
-import { withRetries } from './retry.ts';
+import { retryDelayMs, sleep } from './retry.ts';
 import type { DataOf, EnvelopeOf, InputOf, Target } from './routes.ts';
 import { Session } from './session.ts';
 
@@ -100,12 +100,20 @@ export class Http {
     return { ...headers, ...(this.session ? this.session.headers(method, path) : { authorization: `Bearer ${key}` }) };
   }
 
-  /** Runs the attempts of a request, each with the CSRF token that it may need. */
-  repeat<T>(request: HttpRequest, options: RepeatOptions, attempt: () => Promise<T>): Promise<T> {
+  /** Runs the attempts of a request where more are safe, each with the CSRF token that it may need. */
+  async repeat<T>(request: HttpRequest, options: RepeatOptions, attempt: () => Promise<T>): Promise<T> {
     const { signal, repeatable = true } = options;
     const retries = repeatable ? this.options.retries : 0;
     const idempotent = request.method === 'GET' || 'idempotency-key' in request.headers;
-    return withRetries(() => this.#withCsrfToken(request, options, attempt), { retries, idempotent, signal });
+    for (let failures = 0; ; failures += 1) {
+      try {
+        return await this.#withCsrfToken(request, options, attempt);
+      } catch (err) {
+        const delayMs = failures < retries ? retryDelayMs(err, failures, idempotent) : undefined;
+        if (delayMs === undefined) throw err;
+        await sleep(delayMs, signal);
+      }
+    }
   }
 
   /** Sends a request with `fetch`. */

@@ -5,33 +5,15 @@ export const RETRY_AFTER_SECONDS_MAX = 30;
 const BACKOFF_MS = 500;
 const BACKOFF_MS_MAX = 8_000;
 
-export interface RetryPolicy {
-  /** Number of repeated attempts. */
-  readonly retries: number;
-  /** True if a second request changes nothing more than the first one. */
-  readonly idempotent: boolean;
-  readonly signal: AbortSignal | undefined;
-}
-
-/**
- * Repeats a call where that is safe. The wait has jitter, so that clients do not return together.
- */
-export async function withRetries<T>(call: () => Promise<T>, policy: RetryPolicy): Promise<T> {
-  for (let attempt = 0; ; attempt += 1) {
-    try {
-      return await call();
-    } catch (err) {
-      const delayMs = attempt < policy.retries ? retryDelayMs(err, attempt, policy) : undefined;
-      if (delayMs === undefined) throw err;
-      await sleep(delayMs, policy.signal);
-    }
-  }
-}
-
 export const backoffMs = (attempt: number) => Math.random() * Math.min(BACKOFF_MS_MAX, BACKOFF_MS * 2 ** attempt);
 
-/** Milliseconds until a failed call is repeated; undefined if it is not. */
-function retryDelayMs(err: unknown, attempt: number, { idempotent }: RetryPolicy): number | undefined {
+/**
+ * Milliseconds until a failed call is repeated, with jitter, so that clients do not return together;
+ * undefined if it is not.
+ *
+ * @param idempotent whether a second request changes nothing more than the first one
+ */
+export function retryDelayMs(err: unknown, attempt: number, idempotent: boolean): number | undefined {
   if (err instanceof ConnectionError) return idempotent || err.unsent ? backoffMs(attempt) : undefined;
   if (!(err instanceof LatchkeyError)) return undefined;
   // A limit rejects before any effect; a dependency may fail after one.
