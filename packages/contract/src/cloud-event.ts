@@ -6,8 +6,6 @@ export const EVENT_WAIT_SECONDS_MAX = 25;
 
 export const LIVE_EVENT_TYPE_PREFIX = 'latchkey.application.';
 
-const sourceOf = (applicationId: string) => `/applications/${applicationId}`;
-
 /** A CloudEvent of an application; one of the event log has a `sequence`. */
 export interface LiveCloudEvent {
   readonly id: string;
@@ -21,6 +19,6 @@ export interface LiveCloudEvent {
 
 /** The JSON of a CloudEvent, as sockets and `GET events` carry it. */
 export function toCloudEvent(applicationId: string, { id, type, time, data, ...numbers }: LiveCloudEvent) {
-  const facts = { id, source: sourceOf(applicationId), type, time, datacontenttype: 'application/json' };
+  const facts = { id, source: `/applications/${applicationId}`, type, time, datacontenttype: 'application/json' };
   return { specversion: '1.0', ...facts, ...numbers, data };
 }

@@ -109,7 +109,6 @@ export function eventRoutes({ clients, changes, authenticator }: RouteContext) {
           }
         } finally {
           clearTimeout(timer);
-          reply.raw.off('close', end);
           unlisten();
           release();
         }

@@ -1,8 +1,7 @@
-import { fromJson, type JsonObject, type MessageShape, toJson } from '@bufbuild/protobuf';
+import { fromJson, type JsonObject, type JsonValue, type MessageShape, toJson } from '@bufbuild/protobuf';
 import { LIVE_EVENT_TYPE_PREFIX, toCloudEvent } from '@latchkey/contract/cloud-event';
 import { newId } from '@latchkey/kit/validation/id';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
-import { z } from 'zod';
 
 /** An event as it is sent to every socket, serialised once. */
 export interface Frame {
@@ -37,17 +36,9 @@ export function frameOf(applicationId: string, { id, epoch, sequence, createdAt,
   return { epoch, sequence, bytes, isLast: name === 'deleted', at: createdAt.getTime() };
 }
 
-const publishedEvent = z.object({
-  id: z.uuid().toLowerCase(),
-  type: z.string(),
-  epoch: z.string(),
-  sequence: z
-    .string()
-    .regex(/^[1-9]\d{0,14}$/)
-    .transform(Number),
-  data: z.json(),
-  createdAt: z.iso.datetime().transform((text) => new Date(text)),
-});
+const SEQUENCE = /^[1-9]\d{0,14}$/;
+
+type Published = Readonly<Record<'id' | 'type' | 'epoch' | 'createdAt', string> & { data: JsonValue; sequence: unknown }>;
 
 /**
  * The frame of a published event; undefined for other texts, and for an event without a sequence,
@@ -55,9 +46,10 @@ const publishedEvent = z.object({
  */
 export function readFrame(applicationId: string, text: string): Frame | undefined {
   try {
-    const { type, data, ...facts } = publishedEvent.parse(JSON.parse(text));
+    const { type, data, sequence, createdAt, ...facts } = JSON.parse(text) as Published;
+    if (typeof sequence !== 'string' || !SEQUENCE.test(sequence)) return undefined;
     const event = fromJson(ApplicationEventSchema, { [type]: data }, { ignoreUnknownFields: true });
-    return frameOf(applicationId, { ...facts, event });
+    return frameOf(applicationId, { ...facts, sequence: Number(sequence), createdAt: new Date(createdAt), event });
   } catch {
     return undefined;
   }
