@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type FileHandle, mkdir, open, readdir, rm } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readdir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 
 const CHUNK_BYTES = 256 * 1024;
@@ -36,7 +36,10 @@ export async function unlessMissing<T>(operation: Promise<T>): Promise<T | undef
   });
 }
 
-/** Copies a file. The target must not exist, and is on the disk only after {@link syncFolder}. */
+/**
+ * Copies a file. The target must not exist, and is on the disk only after {@link syncFolder}; of a
+ * copy that fails, the caller removes the folder.
+ */
 export async function copyFile(
   source: string,
   target: string,
@@ -45,18 +48,12 @@ export async function copyFile(
 ): Promise<void> {
   const from = await (mayVanish ? unlessMissing(open(source, 'r')) : open(source, 'r'));
   if (!from) return;
-  const to = await open(target, 'wx', 0o600).catch(async (err) => {
-    await from.close();
-    throw err;
-  });
+  const to = await open(target, 'wx', 0o600);
   try {
     for await (const chunk of readChunks(from)) {
       await to.writeFile(chunk);
       onBytes(chunk.length);
     }
-  } catch (err) {
-    await rm(target, { force: true });
-    throw err;
   } finally {
     await to.close();
   }
