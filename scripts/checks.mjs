@@ -19,17 +19,22 @@ export const checks = [
   { name: 'client-generated', run: () => command(pinnedNode, [clientGenerator, '--check'], root) },
 ];
 
-/** @returns the checks that failed */
+/**
+ * Runs the checks concurrently, and reports each as it ends.
+ *
+ * @returns the checks that failed
+ */
 export async function runChecks(selected) {
+  const startedAt = performance.now();
   const failed = [];
-  for (const check of selected) {
-    const startedAt = performance.now();
+  const runCheck = async (check) => {
     const { ok, skipped, output = '' } = await check.run();
     const duration = `${((performance.now() - startedAt) / 1_000).toFixed(1)} s`;
     if (!ok) failed.push(check);
     if (skipped) process.stdout.write(`- ${check.name}: not checked, ${skipped}\n`);
     else process.stdout.write(ok ? `✓ ${check.name} (${duration})\n` : `✗ ${check.name} (${duration})\n${output.trimEnd()}\n`);
-  }
+  };
+  await Promise.all(selected.map(runCheck));
   return failed;
 }
 

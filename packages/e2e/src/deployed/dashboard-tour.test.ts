@@ -78,7 +78,7 @@ async function visit(page: Page, { image, path, shows }: Stop, documented: strin
     await expect.poll(readStructure, { message }).toBe(part);
   }
   const structure = await readStructure();
-  await checkAccessibility(page, { inDark: true });
+  await checkAccessibility(page, { withColors: true });
   for (const width of WIDTHS) {
     await page.setViewportSize({ width, height: 800 });
     await checkWidth(page);

@@ -103,7 +103,7 @@ describe('the account page', IN_CHROMIUM, () => {
     await page.getByLabel('Email').fill(owner.email);
     await page.keyboard.press('Enter');
     await page.getByText('Check your mail').waitFor();
-    await checkAccessibility(page);
+    await checkAccessibility(page, { withColors: true });
     const isSignIn = Promise.withResolvers<void>();
     await page.route(/toast-region.*js/, (route) => isSignIn.promise.then(() => route.continue()));
     await page.goto(`/reset-password#token=${(await waitForMail(owner.email)).token}`);

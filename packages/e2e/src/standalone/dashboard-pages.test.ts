@@ -324,7 +324,7 @@ describe('further pages of the dashboard', IN_CHROMIUM, () => {
     const page = await open(`/applications/${applicationId}`, { owner, statuses: [400] });
     await page.getByRole('link', { name: 'Releases', exact: true }).click();
     await page.getByText('No releases yet').waitFor();
-    await checkAccessibility(page);
+    await checkAccessibility(page, { withColors: true });
     await button(page, 'Draft a release').press('Enter');
     await page.getByLabel('Version').fill('1.4');
     await page.getByLabel('Channel').last().fill('beta');

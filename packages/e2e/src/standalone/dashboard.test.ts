@@ -16,7 +16,7 @@ describe('the dashboard in a browser', IN_CHROMIUM, () => {
   it('signs a new account up, which creates its first application by keyboard alone', async () => {
     const page = await open('/', { statuses: [400] });
     await page.getByRole('link', { name: 'Sign up' }).press('Enter');
-    await checkAccessibility(page);
+    await checkAccessibility(page, { withColors: true });
     const username = unique('user');
     await page.getByLabel('User name').fill(username);
     await page.keyboard.press('Tab');

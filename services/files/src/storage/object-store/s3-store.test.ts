@@ -10,6 +10,8 @@ import type { ObjectStore } from './object-store.ts';
 import { createS3Store } from './s3-store.ts';
 
 const MIB = 1024 * 1024;
+/** Bytes of the smallest object that is stored in two parts. */
+const LARGE = 5 * MIB + 1;
 const STALL_MS = 3_000;
 
 const fauxqs = await startFauxqs({ port: 0, host: '127.0.0.1', logger: false });
@@ -75,9 +77,9 @@ describe('an S3 store that fails', () => {
   const faults: Fault[] = ['fails', 'is done and never answered'];
 
   it.concurrent.each([
-    ...large.flatMap((operation) => faults.map((fault) => [operation, fault, 7 * MIB] as const)),
+    ...large.flatMap((operation) => faults.map((fault) => [operation, fault, LARGE] as const)),
     ...faults.map((fault) => ['put', fault, 100] as const),
-    ['complete', 'is answered with an error and 200', 7 * MIB] as const,
+    ['complete', 'is answered with an error and 200', LARGE] as const,
     // A response with another size.
     ['stat', 'is answered with an error and 200', 100] as const,
   ])('leaves nothing where the request "%s" %s', (operation, fault, byteSize) =>
@@ -94,7 +96,7 @@ describe('an S3 store that fails', () => {
     }),
   );
 
-  it.concurrent.each([100, 7 * MIB])('removes later what it could not remove while the store was away (%i bytes)', (byteSize) =>
+  it.concurrent.each([100, LARGE])('removes later what it could not remove while the store was away (%i bytes)', (byteSize) =>
     withProxy(async (proxy, store) => {
       const key = newKey();
       const whole = someBytes(byteSize);
