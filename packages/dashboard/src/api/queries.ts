@@ -5,9 +5,8 @@ import { infiniteQueryOptions, keepPreviousData, type Query, queryOptions } from
 import { latchkey } from './client.ts';
 
 const HOUR_MS = 3_600_000;
-/** Intervals at which a visible page reads counts again, of which nothing is announced. */
-const USAGE_INTERVAL_MS = 30_000;
-const LIVE_CLIENTS_INTERVAL_MS = 10_000;
+/** Interval at which a visible page reads counts again. */
+const COUNTS_INTERVAL_MS = 10_000;
 
 type Read<Data> = (options: { readonly signal: AbortSignal }) => Promise<Data>;
 
@@ -113,12 +112,12 @@ export const settingsQuery = (id: string) => read(['settings', id], (options) =>
 /** Usage of 90 days. */
 export const usageQuery = (id: string) => ({
   ...read(['usage', id], (options) => latchkey.applications.usage(id, options)),
-  refetchInterval: USAGE_INTERVAL_MS,
+  refetchInterval: COUNTS_INTERVAL_MS,
 });
 
 export const liveClientsQuery = (id: string) => ({
   ...read(['live-clients', id], (options) => latchkey.applications.liveClients(id, options)),
-  refetchInterval: LIVE_CLIENTS_INTERVAL_MS,
+  refetchInterval: COUNTS_INTERVAL_MS,
 });
 
 /** True for counts, which no change of the account makes old. */

@@ -68,11 +68,9 @@ function Chart({
         {days.map(([date, count], i) => {
           const height = count === 0 ? 0 : Math.max(HEIGHT_MIN, count / max);
           return (
-            <g key={date}>
+            <rect key={date} className={styles.bar} x={i + 0.1} width={0.8} y={1 - height} height={height}>
               <title>{`${formatDay(date)}: ${formatCount(count)}`}</title>
-              <rect className={styles.day} x={i} width={1} height={1} />
-              <rect className={styles.bar} x={i + 0.1} width={0.8} y={1 - height} height={height} />
-            </g>
+            </rect>
           );
         })}
       </svg>

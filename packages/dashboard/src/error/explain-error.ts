@@ -48,28 +48,23 @@ function readTimes(error: LatchkeyError) {
 
 /** An error in words for people: what happened, and what to do. */
 export function explainError(error: unknown): Explanation {
-  if (!(error instanceof LatchkeyError))
+  if (!(error instanceof LatchkeyError)) {
     return { title: 'Something went wrong in this page', advice: 'Reload it. If that does not help, tell the operator.' };
-  const [title, advice] = explainCode(error);
-  return { title, advice, requestId: error.requestId, ...readTimes(error) };
-}
-
-function explainCode({
-  code,
-  status,
-  message,
-  details,
-  retryAfterSeconds,
-}: LatchkeyError): readonly [title: string, advice: string] {
-  if (code === 'rate_limit_reached') return ['Too many requests', retryAfterSeconds === undefined ? 'Wait a moment.' : ''];
-  if (status === 401) return ['You are signed out', 'Sign in again.'];
+  }
+  const { code, status, details, requestId } = error;
+  const facts = { requestId, ...readTimes(error) };
+  if (code === 'rate_limit_reached')
+    return { ...facts, title: 'Too many requests', advice: facts.retryAt === undefined ? 'Wait a moment.' : '' };
+  if (status === 401) return { ...facts, title: 'You are signed out', advice: 'Sign in again.' };
   if (code === 'limit_exceeded') {
     const what = details.length > 0 ? 'Choose a smaller file' : 'Delete what you do not need';
-    return [message, `${what}, or ask the operator for a higher limit.`];
+    return { ...facts, title: error.message, advice: `${what}, or ask the operator for a higher limit.` };
   }
-  if (status === 503 && code === 'INTERNAL_ERROR') return ['Latchkey is busy or restarting', 'Try again in a few seconds.'];
+  if (status === 503 && code === 'INTERNAL_ERROR')
+    return { ...facts, title: 'Latchkey is busy or restarting', advice: 'Try again in a few seconds.' };
   const known = Object.hasOwn(EXPLANATIONS, code) ? EXPLANATIONS[code] : undefined;
-  return known ?? [message, ''];
+  const [title, advice] = known ?? [error.message, ''];
+  return { ...facts, title, advice };
 }
 
 export const isChangedMeanwhile = (error: unknown): boolean =>

@@ -127,7 +127,7 @@ describe('further pages of the dashboard', IN_CHROMIUM, () => {
     const showCount = (count: string) =>
       page.getByText('Live clients now').locator('..').getByText(count, { exact: true }).waitFor();
     await showCount('0');
-    const bars = page.locator('figure svg g rect:last-child');
+    const bars = page.locator('figure svg rect');
     expect(await bars.evaluateAll((all) => all.map((bar) => bar.getAttribute('height')))).toEqual(['0', '0.5', '1']);
     await page.getByText('Show as a table').click();
     await page.getByRole('row', { name: 'May 11, 2026 3 0 0 2' }).waitFor();

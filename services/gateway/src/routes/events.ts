@@ -60,7 +60,7 @@ export function eventRoutes({ clients, changes, authenticator }: RouteContext) {
             description: '`next` of the response before. Without it, the events begin with the oldest.',
             examples: ['b1946ac92492d234:7'],
           }),
-        waitSeconds: queryNumber({ min: 0, max: EVENT_WAIT_SECONDS_MAX }, 0, 'Longest wait for an event.', 20),
+        waitSeconds: queryNumber(0, EVENT_WAIT_SECONDS_MAX, 0, 'Longest wait for an event.', 20),
       }),
       data: z.object({
         events: z.array(event),

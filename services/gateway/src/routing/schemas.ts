@@ -185,12 +185,7 @@ export function pageQuery<O>(orders: Readonly<Record<string, O>>, things: string
 }
 
 /** An integer of a query, of up to three digits without leading zeros. */
-export function queryNumber(
-  { min, max }: Parameters<typeof wholeNumber>[0],
-  fallback: number,
-  description: string,
-  example: number,
-) {
+export function queryNumber(min: number, max: number, fallback: number, description: string, example: number) {
   const rule = `must be a whole number from ${min} to ${max}`;
   return z
     .string()
@@ -202,7 +197,7 @@ export function queryNumber(
 }
 
 /** Days up to the current one (UTC). */
-export const dayCount = queryNumber({ min: 1, max: USAGE_DAYS_MAX }, USAGE_DAYS_MAX, 'Days to show, up to today (UTC).', 30);
+export const dayCount = queryNumber(1, USAGE_DAYS_MAX, USAGE_DAYS_MAX, 'Days to show, up to today (UTC).', 30);
 
 export const date = z.iso.date().meta({ description: 'Day (UTC).', examples: ['2026-05-12'] });
 
