@@ -31,7 +31,7 @@ const MIGRATIONS = { apps: appsMigrations, files: filesMigrations, identity: ide
 const PER_ADDRESS = 60;
 const PER_PRINCIPAL = 40;
 const SIGN_INS = 10;
-const UPLOADS = 6;
+const UPLOADS = 8;
 const SERVICES = Object.keys(RPC_SERVICES) as Array<keyof typeof RPC_SERVICES>;
 const REFUSED = `${status.UNAUTHENTICATED} a service credential is required`;
 /** Statuses with which no call may end. */
@@ -270,6 +270,8 @@ describe('two gateways over two of each service, with TLS', () => {
         expect.stringMatching(/^20[04]$/),
         null,
       ]);
+      const replayed = await elsewhere(other, 0).send(method, path, { body: image, headers });
+      expect([replayed.text, replayed.headers.get('idempotency-replayed')]).toEqual([repeated.text, 'true']);
     }
     for (const end of broken) expect(await end).not.toBe(204);
     const last = await eventually(async () => {
