@@ -18,6 +18,17 @@ async function endConnection(redis: Redis, database: string): Promise<void> {
   await redis.client('KILL', 'ID', /^id=(\d+)/.exec(own ?? '')?.[1] ?? '');
 }
 
+it('starts without a warning of the process', async () => {
+  const { url: redisUrl } = await testRedis();
+  const warnings: string[] = [];
+  const onWarning = ({ message }: Error) => void warnings.push(message);
+  process.on('warning', onWarning);
+  onTestFinished(() => void process.off('warning', onWarning));
+  const gateway = await startTestGateway({ redisUrl });
+  onTestFinished(() => gateway.service.stop());
+  expect(warnings).toEqual([]);
+});
+
 it('rejects a revoked key after Redis was lost and restored with old epochs', async () => {
   const { url: redisUrl } = await testRedis();
   const redis = createFailFastRedis(redisUrl, createLogger('test', 'silent'), { commandTimeout: 5_000 });

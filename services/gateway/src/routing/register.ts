@@ -67,7 +67,13 @@ function addRoute(app: FastifyInstance, { gate, clients, waitForLargeResponse }:
   app.route({
     method,
     url,
-    schema: { body, querystring: query, params, headers },
+    // Fastify warns of each part that is present and undefined.
+    schema: {
+      ...(body && { body }),
+      ...(query && { querystring: query }),
+      ...(params && { params }),
+      ...(headers && { headers }),
+    },
     config: { takesBytes: bytesBody !== undefined, isOAuth },
     onRequest: async (request, reply) => {
       if (route.headersAlways) reply.headers(route.headersAlways);
