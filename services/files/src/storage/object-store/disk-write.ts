@@ -102,10 +102,8 @@ async function appendBody(
   try {
     const handle = await openTemporary(layout, path);
     try {
-      if (byteSize > 0) {
-        if ((await handle.stat()).size < byteSize) throw new LostBytesError();
-        await handle.truncate(byteSize);
-      }
+      if ((await handle.stat()).size < byteSize) throw new LostBytesError();
+      await handle.truncate(byteSize);
       const appended = await writeBody(handle, reader);
       if (durable) await handle.sync();
       return appended;
