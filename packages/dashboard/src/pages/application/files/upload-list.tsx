@@ -7,7 +7,7 @@ import { classes } from '../../../styles/classes.ts';
 import { numberName } from './file-name.ts';
 import styles from './files.module.css';
 import { NameForm } from './name-form.tsx';
-import type { IfTaken, Upload } from './upload-queue.ts';
+import { hasEnded, type IfTaken, isRejected, type Upload } from './upload-queue.ts';
 import { isActive, uploadQueue, useUploadQueue } from './uploads.ts';
 
 /** The uploads of an application that run, wait, ended, or need another name. */
@@ -19,7 +19,6 @@ export function UploadList({ applicationId }: { readonly applicationId: string }
   const taken = own.filter(isTaken);
   const unnamed = own.filter((upload) => upload.state.kind === 'name' && !isTaken(upload));
   const startAll = (uploads: readonly Upload[], ifTaken: IfTaken) => uploads.map(({ id }) => uploadQueue.start(id, { ifTaken }));
-  const hasEnded = own.some(({ state }) => ['done', 'cancelled'].includes(state.kind));
   return (
     <section className="frame" aria-label="Uploads">
       <div className={`${styles.queueHead} between`}>
@@ -42,7 +41,7 @@ export function UploadList({ applicationId }: { readonly applicationId: string }
               </Button>
             </>
           )}
-          {hasEnded && (
+          {own.some(hasEnded) && (
             <Button small variant="ghost" onClick={() => uploadQueue.removeEnded(applicationId)}>
               Clear finished
             </Button>
@@ -139,7 +138,7 @@ function TakenActions({ id, name }: Pick<Upload, 'id' | 'name'>) {
 }
 
 function RowActions({ upload: { id, name, state } }: { readonly upload: Upload }) {
-  const canRetry = state.kind === 'failed' || state.kind === 'cancelled';
+  const canRetry = (state.kind === 'failed' && !isRejected(state)) || state.kind === 'cancelled';
   return (
     <span className={styles.actions}>
       {canRetry && (

@@ -13,6 +13,7 @@ function setUp(environment: Partial<QueueEnvironment> = {}) {
     readonly end: PromiseWithResolvers<{ checksum: string }>;
   }> = [];
   const queue = createUploadQueue({
+    findSizeError: () => undefined,
     isNameFree: async () => true,
     send: ({ name, ifTaken }, { signal }) => {
       const end = Promise.withResolvers<{ checksum: string }>();
@@ -88,4 +89,14 @@ it('tries a replacement again as such, and asks again where a release needs the 
   await vi.waitFor(() => expect(sent).toMatchObject([{}, { ifTaken: 'replace' }]));
   sent[1]?.end.reject(new LatchkeyError('A published release needs the file', { code: 'file_in_use', status: 409 }));
   await vi.waitFor(() => expect(queue.getSnapshot().uploads).toMatchObject([{ state: { kind: 'name', isTaken: true } }]));
+});
+
+it('rejects a file of a wrong size when it is added, and clears it with those that ended', async () => {
+  const error = new LatchkeyError('Too large', { code: 'invalid_file', details: [{ path: 'file', message: 'too large' }] });
+  const { queue, sent, kinds } = setUp({ findSizeError: ({ name }) => (name === 'large.bin' ? error : undefined) });
+  queue.add('app', files('fits.bin', 'large.bin'));
+  expect(kinds()).toEqual(['running', 'failed']);
+  queue.removeEnded('app');
+  expect(kinds()).toEqual(['running']);
+  expect(sent).toHaveLength(0);
 });

@@ -33,8 +33,16 @@ export interface QueueSnapshot {
   readonly pausedUntil: number | undefined;
 }
 
+/** True for a file that no attempt stores: details name what is not valid. */
+export const isRejected = (state: UploadState): boolean =>
+  state.kind === 'failed' && state.error instanceof LatchkeyError && state.error.details.length > 0;
+
+export const hasEnded = ({ state }: Upload): boolean => ['done', 'cancelled'].includes(state.kind) || isRejected(state);
+
 /** Functions of the page around the queue. */
 export interface QueueEnvironment {
+  /** The error of a size that can't be stored, if that is known. */
+  readonly findSizeError: (file: File) => LatchkeyError | undefined;
   /** Also true if an unfinished upload of the file has the name. */
   readonly isNameFree: (applicationId: string, name: string, signal: AbortSignal, file: File) => Promise<boolean>;
   readonly send: (
@@ -65,7 +73,7 @@ function toState(name: string): UploadState {
  * Uploads of this page, of all applications. They go on while other pages are open, one after the
  * other: the service accepts one upload of an account at a time.
  */
-export function createUploadQueue({ isNameFree, send, onStored, onError }: QueueEnvironment) {
+export function createUploadQueue({ findSizeError, isNameFree, send, onStored, onError }: QueueEnvironment) {
   const listeners = new Set<() => void>();
   let snapshot: QueueSnapshot = { uploads: [], pausedUntil: undefined };
   let running: { readonly id: number; readonly controller: AbortController } | undefined;
@@ -153,7 +161,9 @@ export function createUploadQueue({ isNameFree, send, onStored, onError }: Queue
       const added = files.slice(0, QUEUE_MAX - snapshot.uploads.length).map((file): Upload => {
         lastId += 1;
         const name = withoutInvisible(file.name);
-        return { id: lastId, applicationId, file, name: suggestName(name), ifTaken, state: toState(name) };
+        const error = findSizeError(file);
+        const state = error ? ({ kind: 'failed', error } as const) : toState(name);
+        return { id: lastId, applicationId, file, name: suggestName(name), ifTaken, state };
       });
       publish({ uploads: [...snapshot.uploads, ...added] });
       void runAll();
@@ -178,7 +188,6 @@ export function createUploadQueue({ isNameFree, send, onStored, onError }: Queue
       publish({ uploads: snapshot.uploads.filter((upload) => upload.id !== id) });
     },
     removeEnded(applicationId: string): void {
-      const hasEnded = ({ state }: Upload) => state.kind === 'done' || state.kind === 'cancelled';
       publish({ uploads: snapshot.uploads.filter((upload) => upload.applicationId !== applicationId || !hasEnded(upload)) });
     },
   };
