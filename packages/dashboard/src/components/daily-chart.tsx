@@ -68,9 +68,11 @@ function Chart({
         {days.map(([date, count], i) => {
           const height = count === 0 ? 0 : Math.max(HEIGHT_MIN, count / max);
           return (
-            <rect key={date} className={styles.bar} x={i + 0.1} width={0.8} y={1 - height} height={height}>
+            <g key={date}>
               <title>{`${formatDay(date)}: ${formatCount(count)}`}</title>
-            </rect>
+              <rect className={styles.day} x={i} width={1} height={1} />
+              <rect className={styles.bar} x={i + 0.1} width={0.8} y={1 - height} height={height} />
+            </g>
           );
         })}
       </svg>

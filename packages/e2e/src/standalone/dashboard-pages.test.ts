@@ -127,8 +127,11 @@ describe('further pages of the dashboard', IN_CHROMIUM, () => {
     const showCount = (count: string) =>
       page.getByText('Live clients now').locator('..').getByText(count, { exact: true }).waitFor();
     await showCount('0');
-    const bars = page.locator('figure svg rect');
+    const bars = page.locator('figure svg rect:last-child');
     expect(await bars.evaluateAll((all) => all.map((bar) => bar.getAttribute('height')))).toEqual(['0', '0.5', '1']);
+    // A day without a bar shows its count too.
+    await page.locator('figure svg g').first().hover();
+    expect(await page.locator('figure svg title').first().textContent()).toBe('May 10, 2026: 0');
     await page.getByText('Show as a table').click();
     await page.getByRole('row', { name: 'May 11, 2026 3 0 0 2' }).waitFor();
     expect(await page.getByRole('table', { name: 'Usage by day' }).getByRole('row').count()).toBe(3);
@@ -216,6 +219,7 @@ describe('further pages of the dashboard', IN_CHROMIUM, () => {
     await page.route('**/upload-file?*', (route) => route.abort(), { times: 1 });
     await page.getByLabel('Files to upload').setInputFiles([file('empty.txt', 0), file('cut.bin', 3_000_000)]);
     await page.getByText('empty.txt is empty: files have at least 1 byte.').waitFor();
+    expect(await button(page, 'Retry empty.txt').count()).toBe(0);
     await button(page, 'Remove empty.txt from the list').click();
     await page.getByText('Latchkey is unreachable').waitFor();
     await button(page, 'Retry cut.bin').click();
@@ -416,10 +420,14 @@ describe('further pages of the dashboard', IN_CHROMIUM, () => {
     await button(page, `Remove ${key}`).click();
     await button(page, 'Remove key').click();
     await button(page, `Remove ${key}`).waitFor({ state: 'detached' });
+    await expect.poll(settings).toEqual({ publicUpdates: true, signingKeys: [] });
+    await page.getByLabel('Public key').fill('typed');
+    await owner.session.patch('/api/v1/panel/release-settings', { signingKeys: [key] }, { applicationId });
+    await button(page, `Remove ${key}`).waitFor();
+    expect(await page.getByLabel('Public key').inputValue()).toBe('typed');
     await button(page, 'Delete 1.0.0 of beta').click();
     await button(page, 'Delete release').click();
     await page.getByText('No releases yet').waitFor();
-    expect((await settings()).signingKeys).toEqual([]);
   });
 
   it('filters the audit log in the URL, shows older entries, and exports all of them', async () => {

@@ -76,6 +76,7 @@ interface SigningKeysProps {
 /** Public keys of minisign, by one of which each file of a release is signed. */
 function SigningKeys({ applicationId, signingKeys }: SigningKeysProps) {
   const queryClient = useQueryClient();
+  const [added, setAdded] = useState(0);
   const change = async (edit: (keys: readonly string[]) => string[]) => {
     // The list is replaced as a whole: others may have added a key.
     const saved = await queryClient.fetchQuery({ ...releaseSettingsQuery(applicationId), staleTime: 0 });
@@ -88,6 +89,7 @@ function SigningKeys({ applicationId, signingKeys }: SigningKeysProps) {
       if (!SIGNING_KEY.test(key)) throw new InputError({ signingKeys: `${SIGNING_KEY_RULE.replace('must', 'It must')}.` });
       await change((keys) => [...keys, key]);
     },
+    onSuccess: () => setAdded(added + 1),
   });
   return (
     <Section
@@ -108,8 +110,8 @@ function SigningKeys({ applicationId, signingKeys }: SigningKeysProps) {
           </ConfirmButton>
         </div>
       ))}
-      {/* A new form, and so an empty input, for each key. */}
-      <Form key={signingKeys.length} submission={add} action="Add key" button={{ variant: 'secondary', icon: 'plus' }}>
+      {/* A new form, and so an empty input, after each key. */}
+      <Form key={added} submission={add} action="Add key" button={{ variant: 'secondary', icon: 'plus' }}>
         <TextField name="signingKeys" label="Public key" hint="The second line of the .pub file that minisign -G writes." />
       </Form>
     </Section>
