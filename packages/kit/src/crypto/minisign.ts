@@ -10,7 +10,8 @@ export interface Signature {
   readonly trusted?: { readonly comment: Buffer; readonly signature: Buffer };
 }
 
-const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+/** Of either alphabet, with line breaks: `base64` wraps its output. */
+const BASE64 = /^[\w+/\s-]+={0,2}$/;
 const SIGNATURE_BYTES = 64;
 const MINISIGN_BYTES = 2 + 8 + SIGNATURE_BYTES;
 const TRUSTED = 'trusted comment: ';

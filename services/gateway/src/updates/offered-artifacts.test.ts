@@ -49,9 +49,11 @@ it('finds signatures for Tauri in text and Base64 of minisign, and none of signi
   const signify = `untrusted comment: x\n${Buffer.from('Ed'.padEnd(74)).toString('base64')}\n`;
   const minisign = `${signify}trusted comment: y\nBBBB\n`;
   const base64 = Buffer.from(minisign).toString('base64');
-  const signatures = [minisign, base64, signify, Buffer.from(signify).toString('base64'), Buffer.alloc(64).toString('base64')];
+  const wrapped = base64.replace(/.{76}/g, '$&\n');
+  const others = [signify, Buffer.from(signify).toString('base64'), Buffer.alloc(64).toString('base64')];
+  const signatures = [minisign, base64, wrapped, ...others];
   const { artifacts } = create(ReleaseSchema, { artifacts: signatures.map((signature) => ({ ...artifact, signature })) });
-  expect(artifacts.map(tauriSignature)).toEqual([base64, base64, undefined, undefined, undefined]);
+  expect(artifacts.map(tauriSignature)).toEqual([base64, base64, base64, undefined, undefined, undefined]);
   const named = ['Acme.dmg', 'Acme.app.tar.gz'].map((name) => ({ ...artifact, name, signature: minisign }));
   const nameOf = (artifacts: typeof named) => tauriArtifact(create(ReleaseSchema, { artifacts }), 'darwin', 'aarch64')?.name;
   expect([nameOf(named), nameOf(named.slice(0, 1))]).toEqual(['Acme.app.tar.gz', 'Acme.dmg']);
