@@ -21,6 +21,9 @@ export const ALGORITHMS = [
   ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
 ];
 
+/** Type, curve and algorithm of the keys that verify with it. */
+const USABLE_KEY = /^(?:RSA \S+ [RP]S|EC P-256 ES256|EC P-384 ES384|EC P-521 ES512|OKP Ed25519 Ed)/;
+
 const text = z.string().optional();
 
 /** Private keys have `d`: they must not be stored. Its import checks the rest of a key. */
@@ -77,12 +80,17 @@ function longest(claims: TrustedClaims): string {
 function parseKeys(text: string): string {
   const parsed = pastedKeys.safeParse(withoutEncryptionKeys(parseJson(text)));
   if (!parsed.success) throw invalid('jwks', 'must be a JSON Web Key Set of 1 to 20 public keys: RSA, EC or Ed25519');
-  try {
-    for (const key of parsed.data.keys) createPublicKey({ key: key as object as JsonWebKey, format: 'jwk' });
-  } catch {
-    throw invalid('jwks', 'must have valid keys');
-  }
+  if (!parsed.data.keys.every(isUsable)) throw invalid('jwks', 'must have valid keys');
   return JSON.stringify(parsed.data);
+}
+
+function isUsable(key: z.output<typeof publicKey>): boolean {
+  try {
+    createPublicKey({ key: key as object as JsonWebKey, format: 'jwk' });
+  } catch {
+    return false;
+  }
+  return key.alg === undefined || USABLE_KEY.test(`${key.kty} ${key.crv} ${key.alg}`);
 }
 
 /** Key sets of some issuers also have keys for encryption. */

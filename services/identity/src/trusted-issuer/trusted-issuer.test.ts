@@ -52,6 +52,7 @@ test.each<[string, Partial<Settings>]>([
   ['an empty key set', { jwks: keySet() }],
   ['a key set with a secret', { jwks: keySet({ kty: 'oct', k: 'AAAA' }) }],
   ['a key that cannot be imported', { jwks: keySet({ kty: 'EC', crv: 'P-256', x: 'AAAA', y: 'AAAA' }) }],
+  ['a key with an algorithm of another type', { jwks: keySet({ kty: 'OKP', crv: 'Ed25519', x: 'A'.repeat(43), alg: 'RS256' }) }],
 ])('rejects %s', async (_what, change) => {
   const accountId = await someAccountId(identity);
   expect(await outcomeOf(create(accountId, change))).toBe('trusted_issuer_settings_invalid');
