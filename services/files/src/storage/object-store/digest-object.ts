@@ -5,6 +5,7 @@ import type { ObjectStore } from './object-store.ts';
 
 /**
  * Reads an object to its end, for its size in bytes and its SHA-256; undefined without an object.
+ * Throws the signal's reason after its abort.
  *
  * @param onChunk may copy the chunk, whose memory is released after it
  */
@@ -18,11 +19,16 @@ export async function digestObject(
   if (!body) return undefined;
   const sha256 = createHash('sha256');
   let byteSize = 0;
-  for await (const chunk of addAbortSignal(signal, body) as AsyncIterable<Buffer>) {
-    byteSize += chunk.byteLength;
-    sha256.update(chunk);
-    onChunk(chunk);
-    releaseBytes(chunk);
+  try {
+    for await (const chunk of addAbortSignal(signal, body) as AsyncIterable<Buffer>) {
+      byteSize += chunk.byteLength;
+      sha256.update(chunk);
+      onChunk(chunk);
+      releaseBytes(chunk);
+    }
+  } catch (err) {
+    signal.throwIfAborted();
+    throw err;
   }
   return { byteSize, checksum: sha256.digest() };
 }
