@@ -57,7 +57,7 @@ export async function appendToFile(
   const { file: known }: State = state;
   const file = isContested ? writerId : (known ?? writerId);
   const path = temporaryPath(layout, key, file);
-  if (known !== undefined && file !== known) {
+  if (byteSize > 0 && file !== known) {
     // `copyFile` never ends where the other process truncates the file meanwhile.
     const bytes = createReadStream(temporaryPath(layout, key, known), { end: byteSize - 1 });
     await pipeline(bytes, createWriteStream(path, { mode: 0o600 })).catch(rejectLost);

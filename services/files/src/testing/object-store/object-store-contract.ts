@@ -100,17 +100,20 @@ export function describeObjectStore(name: string, open: () => Promise<StoreUnder
         await expectNothing(key);
       });
 
-      it('overwrites what was not recorded after an append of no bytes', async () => {
-        const key = newKey();
-        const bytes = someBytes(2 * MIB);
-        const first = recorded(await append(key, NEW, new Uint8Array(0)));
-        const lost = await append(key, first, someBytes(3 * MIB));
-        const whole = await append(key, first, bytes);
-        await store.publish(key, whole);
-        expect(bytes.equals(await collect(await store.read(key)))).toBe(true);
-        await removeAll(key, lost, whole);
-        await expectNothing(key);
-      });
+      it.each([false, true])(
+        'overwrites what was not recorded after an append of no bytes (contested: %s)',
+        async (isContested) => {
+          const key = newKey();
+          const bytes = someBytes(2 * MIB);
+          const first = recorded(await append(key, NEW, new Uint8Array(0)));
+          const lost = await append(key, first, someBytes(3 * MIB));
+          const whole = await append(key, first, bytes, isContested);
+          await store.publish(key, whole);
+          expect(bytes.equals(await collect(await store.read(key)))).toBe(true);
+          await removeAll(key, lost, whole);
+          await expectNothing(key);
+        },
+      );
 
       it('is rejected where its bytes are lost', async () => {
         const key = newKey();
