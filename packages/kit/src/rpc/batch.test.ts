@@ -70,6 +70,7 @@ async function post(url: string, body: Uint8Array) {
 
 const EMPTY = Buffer.alloc(0);
 const FACTS = { headers: {}, timeoutMs: 1_000 };
+const batchOf = (facts: unknown) => encodeBatch([{ facts, message: EMPTY }]);
 const withIndex = (index: unknown) => {
   const text = Buffer.from(JSON.stringify(index));
   return Buffer.concat([Buffer.from([0, 0, text.length >> 8, text.length & 255]), text, Buffer.from('four')]);
@@ -88,7 +89,8 @@ it('a batch that is malformed anywhere is rejected before any call', async () =>
   const bodies = [
     EMPTY,
     Buffer.from([0, 0, 0, 9, 0x5b]),
-    Buffer.concat([encodeBatch([{ facts: FACTS, message: EMPTY }]), Buffer.from('more')]),
+    Buffer.concat([batchOf(FACTS), Buffer.from('more')]),
+    ...[null, 1, {}, { headers: {} }, { ...FACTS, headers: null }, { ...FACTS, timeoutMs: -1 }].map(batchOf),
     encodeBatch(Array.from({ length: 65 }, () => ({ facts: FACTS, message: EMPTY }))),
     ...[{}, 'a', null, [1], [[]]].map(withIndex),
     ...sizes.map((list) => withIndex(list.map((size) => [FACTS, size]))),

@@ -107,7 +107,9 @@ async function answerPart(
 
 function parseBatch(body: Buffer): BatchPart<CallFacts>[] {
   try {
-    return decodeBatch(body);
+    const parts = decodeBatch<CallFacts>(body);
+    if (parts.every(({ facts }) => facts.timeoutMs > 0 && facts.headers instanceof Object)) return parts;
+    throw new Error('a call without facts');
   } catch {
     throw new ConnectError('the request is not a valid batch', Code.InvalidArgument);
   }
