@@ -12,6 +12,8 @@ export interface Column<Item> {
   readonly isSecondary?: boolean;
   /** Value of the URL for the order by this column; with `-` before it, descending. */
   readonly sort?: string;
+  /** True if the first click sorts descending, such as for times. */
+  readonly descends?: boolean;
 }
 
 interface Sorting {
@@ -36,9 +38,9 @@ export function Table<Item extends { readonly id: string }>({ caption, columns, 
         <caption className="visually-hidden">{caption}</caption>
         <thead>
           <tr>
-            {columns.map(({ label, sort }) =>
+            {columns.map(({ label, sort, descends = false }) =>
               sort && sorting ? (
-                <SortHeading key={label} label={label} sort={sort} {...sorting} />
+                <SortHeading key={label} label={label} sort={sort} descends={descends} {...sorting} />
               ) : (
                 <th key={label} scope="col">
                   {label === '' ? <span className="visually-hidden">Actions</span> : label}
@@ -70,14 +72,16 @@ export function Table<Item extends { readonly id: string }>({ caption, columns, 
 interface SortHeadingProps extends Sorting {
   readonly label: string;
   readonly sort: string;
+  readonly descends: boolean;
 }
 
-function SortHeading({ label, sort, value, onSort }: SortHeadingProps) {
+function SortHeading({ label, sort, descends, value, onSort }: SortHeadingProps) {
   const isDescending = value === `-${sort}`;
   const isSorted = isDescending || value === sort;
+  const next = isSorted ? !isDescending : descends;
   return (
     <th scope="col" aria-sort={isSorted ? (isDescending ? 'descending' : 'ascending') : 'none'}>
-      <button type="button" className={`${styles.sort} plain`} onClick={() => onSort(value === sort ? `-${sort}` : sort)}>
+      <button type="button" className={`${styles.sort} plain`} onClick={() => onSort(next ? `-${sort}` : sort)}>
         {label} {isSorted && <Icon name={isDescending ? 'chevronDown' : 'chevronUp'} size={12} />}
       </button>
     </th>

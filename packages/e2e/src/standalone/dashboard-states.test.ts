@@ -163,6 +163,9 @@ describe('the dashboard when something is wrong', IN_CHROMIUM, () => {
     await button(page, 'Status').click();
     await page.getByRole('row', { name: /^Application 194 Paused 1.0 0 0 MiB/ }).waitFor();
     expect(new URL(page.url()).search).toBe('?sort=-status');
+    // The newest first.
+    await button(page, 'Last change').click();
+    await page.waitForURL('**/applications?sort=-updatedAt');
     await button(page, 'Next').click();
     await page.getByText('Page 2 of 4').waitFor();
     await page.setViewportSize(PHONE);

@@ -72,9 +72,15 @@ const COLUMNS: ReadonlyArray<Column<ApplicationListItem>> = [
   },
   { label: 'Status', sort: 'status', cell: ({ status }) => <StatusBadge status={status} /> },
   { label: 'Version', sort: 'version', cell: ({ version }) => <span dir="auto">{version}</span> },
-  { label: 'Files', sort: 'files', cell: ({ files }) => files },
-  { label: 'Storage', sort: 'storage', isSecondary: true, cell: ({ storedMiB }) => `${storedMiB} MiB` },
-  { label: 'Last change', sort: 'updatedAt', isSecondary: true, cell: ({ updatedAt }) => <RelativeTime at={updatedAt} /> },
+  { label: 'Files', sort: 'files', descends: true, cell: ({ files }) => files },
+  { label: 'Storage', sort: 'storage', descends: true, isSecondary: true, cell: ({ storedMiB }) => `${storedMiB} MiB` },
+  {
+    label: 'Last change',
+    sort: 'updatedAt',
+    descends: true,
+    isSecondary: true,
+    cell: ({ updatedAt }) => <RelativeTime at={updatedAt} />,
+  },
 ];
 
 function ApplicationList({ found: { applications, totalPages } }: { readonly found: ApplicationPage }) {
