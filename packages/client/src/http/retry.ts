@@ -8,8 +8,8 @@ const BACKOFF_MS_MAX = 8_000;
 export const backoffMs = (attempt: number) => Math.random() * Math.min(BACKOFF_MS_MAX, BACKOFF_MS * 2 ** attempt);
 
 /**
- * Milliseconds until a failed call is repeated, with jitter, so that clients do not return together;
- * undefined if it is not.
+ * Milliseconds until a failed call is repeated, with jitter, so that clients do not return
+ * together; undefined if it is not.
  *
  * @param idempotent whether a second request changes nothing more than the first one
  */

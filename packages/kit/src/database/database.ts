@@ -49,10 +49,13 @@ export class BoundedClient extends pg.Client {
     });
   }
 
-  // biome-ignore lint/suspicious/noExplicitAny: pg's overloads can't be restated.
-  override connect(callback?: any): any {
+  override connect(): Promise<this>;
+  override connect(callback: (err: Error) => void): void;
+  override connect(callback?: (err: Error) => void): Promise<this> | undefined {
     const connected = this.#connect();
-    return callback ? void connected.then(() => callback(), callback) : connected;
+    if (!callback) return connected;
+    connected.then(() => callback(undefined as unknown as Error), callback);
+    return undefined;
   }
 
   async #connect(): Promise<this> {
@@ -76,7 +79,7 @@ export class BoundedClient extends pg.Client {
     return this;
   }
 
-  // biome-ignore lint/suspicious/noExplicitAny: as above.
+  // biome-ignore lint/suspicious/noExplicitAny: pg's overloads can't be restated.
   override query(...args: any[]): any {
     // Queries with a callback come from the pool, which has a span for them.
     if (activeTracer() && typeof args.at(-1) !== 'function') return inQuerySpan(args[0], async () => this.#query(args));

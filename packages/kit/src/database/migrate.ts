@@ -56,8 +56,8 @@ export async function appliedMigrations(pool: pg.Pool): Promise<ReadonlySet<stri
 }
 
 /**
- * Forgets applied migrations that are no longer a file, older ones of which took over their changes.
- * Kysely would call the schema corrupted.
+ * Forgets applied migrations that are no longer a file: older ones took over their changes. Kysely
+ * would call the schema corrupted.
  */
 async function forgetFolded(pool: pg.Pool, names: readonly string[]): Promise<void> {
   const newest = names.toSorted().at(-1) ?? '';

@@ -20,7 +20,7 @@ export function parsePage({ pageSize, pageToken }: { readonly pageSize: number; 
   const size = parsePageSize(pageSize);
   return {
     after: pageToken === '' ? undefined : parseToken(pageToken),
-    /** Rows to read: one more shows that there is another page. */
+    /** Rows to read: one more shows that another page follows. */
     limit: size + 1,
     /** The rows of the page, and the token of the next one. */
     cut<Row>(rows: readonly Row[], startOf: (row: Row) => PageStart) {

@@ -100,7 +100,7 @@ const TIME_MS_MAX = 99_999_999_999_999;
 /**
  * A page of deletions of all accounts, oldest first. An empty token marks the last page.
  *
- * @param request `deletedSince` is the earliest time; absent means as far back as the event log goes
+ * @param request `deletedSince` is the earliest time; absent means all that the event log has
  * @throws `page_token_invalid`
  */
 export async function listDeletions(ctx: AppsContext, request: ListDeletedApplicationsRequest) {

@@ -100,7 +100,7 @@ export async function deleteArtifactsOfFile(tx: Db, applicationId: string, fileI
   await tx.updateTable('release').set({ artifacts: others }).where(withArtifact(applicationId, { fileId })).execute();
 }
 
-/** Gives the releases of a file another revision, so that no publication uses what it read before. */
+/** Gives the releases of a file another revision: no publication uses what it read before. */
 export async function renewRevisions(tx: Db, applicationId: string, fileId: string): Promise<void> {
   const same = sql<string>`artifacts`;
   await tx.updateTable('release').set({ artifacts: same }).where(withArtifact(applicationId, { fileId })).execute();

@@ -83,7 +83,7 @@ export async function appendParts(
   return { ...appended, state: { ...state, tail: writerId } as State };
 }
 
-/** Completes the parts, or stores the tail where there are none, and removes other uploads. */
+/** Completes the parts, or stores the tail if no part was sent, and removes other uploads. */
 export async function publishParts(bucket: S3Bucket, target: Target, whole: Appended): Promise<void> {
   const { byteSize } = whole;
   const { uploadId, parts = [], skipped = 0 }: State = whole.state;
