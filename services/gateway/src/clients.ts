@@ -38,6 +38,13 @@ export const CLIENTS = {
 /** Services whose errors reach clients. */
 export const SERVICES = Object.values(CLIENTS).map(([service]) => service);
 
+export type MethodName = { [N in keyof typeof CLIENTS]: keyof (typeof CLIENTS)[N][0]['method'] }[keyof typeof CLIENTS];
+
+/** Methods of these services by name, which no two share. */
+export const METHODS: ReadonlyMap<string, DescMethod> = new Map(
+  SERVICES.flatMap(({ methods }) => methods.map((method) => [method.localName, method] as const)),
+);
+
 export type Clients = { readonly [N in keyof typeof CLIENTS]: Client<(typeof CLIENTS)[N][0]> } & {
   readonly auditLogs: ReadonlyArray<Client<typeof AuditService>>;
 };

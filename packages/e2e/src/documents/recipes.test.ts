@@ -61,8 +61,8 @@ const RECIPES: Readonly<Record<string, ReadonlyArray<readonly [path: string, bef
   'a route on an existing RPC': [
     [
       'services/gateway/src/routes/license-levels.ts',
-      "    defineRoute('POST",
-      "    defineRoute('GET /api/v1/panel/count-levels', 'applications:read', {\n      operationId: 'countLevels', application: 'query', summary: 'Count', data: z.number(), message: 'Counted',\n      failures: [ApplicationService.method.listLicenseLevels],\n      handle: async ({ application }) => (await applications.listLicenseLevels(application)).levels.length,\n    }),\n",
+      '  saveLicenseLevels: ',
+      "  countLevels: defineRoute('GET /api/v1/panel/count-levels', 'applications:read', {\n      application: 'query', summary: 'Count', data: z.number(), message: 'Counted',\n      failures: ['listLicenseLevels'],\n      handle: async ({ application }) => (await applications.listLicenseLevels(application)).levels.length,\n    }),\n",
     ],
     [
       'packages/client/src/resources/applications.ts',

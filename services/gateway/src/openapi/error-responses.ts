@@ -5,10 +5,10 @@ import { createErrors, reasonsOf } from '@latchkey/kit/errors/error-catalogue';
 import { commonErrors, type DomainError, ERROR_KINDS } from '@latchkey/kit/errors/errors';
 import { z } from 'zod';
 import { isStateChanging } from '../authentication/csrf.ts';
-import { SERVICES } from '../clients.ts';
+import { METHODS, SERVICES } from '../clients.ts';
 import { errors } from '../errors.ts';
 import { takesIdempotencyKey } from '../http/idempotency.ts';
-import type { Failure, Route } from '../routing/route.ts';
+import type { Route } from '../routing/route.ts';
 
 const ENUMS = SERVICES.flatMap(({ file }) => file.enums.filter(({ name }) => name.endsWith('Error')));
 
@@ -71,7 +71,7 @@ export class ErrorResponses {
       ...(isStateChanging(route.method) ? [ANY_CHANGE] : []),
       ...inputRules(route),
       ...accessRules(route),
-      ...(route.failures ?? []).flatMap(failureRules),
+      ...[route.operationId, ...(route.failures ?? [])].flatMap(failureRules),
       ...(takesIdempotencyKey(route) ? KEPT : []),
     ];
     for (const code of rules.flatMap(([, , ...codes]) => codes)) this.#codes.add(code);
@@ -155,8 +155,10 @@ function accessRules({ access, application, method }: Route): Rule[] {
 }
 
 /** The gateway validates the input of services, so their `malformed` errors do not occur. */
-function failureRules(failure: Failure): Rule[] {
-  const declared = typeof failure === 'string' ? [errors[failure]()] : declaredErrors(failure);
+function failureRules(failure: DescMessage | string): Rule[] {
+  const source = typeof failure === 'string' ? METHODS.get(failure) : failure;
+  const ownErrors = Object.entries(errors).filter(([reason]) => reason === failure);
+  const declared = source ? declaredErrors(source) : ownErrors.map(([, create]) => create());
   return declared
     .filter(({ kind, code }) => kind !== 'malformed' && !ANY_ROUTE.some(([, , ...codes]) => codes.includes(code)))
     .map(({ httpStatus, message, code }) => [httpStatus, `${message.replace(/[.]$/, '')}.`, code]);

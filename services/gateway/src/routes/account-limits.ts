@@ -4,19 +4,15 @@ import { defineRoute, type RouteContext } from '../routing/route.ts';
 const amount = z
   .object({
     currentValue: z.int().meta({ examples: [3] }),
-    maxValue: z
-      .int()
-      .nullable()
-      .meta({ description: 'null: unlimited.', examples: [100] }),
+    maxValue: z.nullable(z.int()).meta({ description: 'null: unlimited.', examples: [100] }),
   })
   .meta({ id: 'AccountLimit' });
 
 /** The only plan of a self-hosted installation. */
 const PLAN_NAME = 'Self-hosted';
 
-export const accountLimitsRoutes = ({ clients: { apiKeys, applications, files } }: RouteContext) => [
-  defineRoute('GET /api/v1/panel/get-account-limits', 'account:read', {
-    operationId: 'getAccountLimits',
+export const accountLimitsRoutes = ({ clients: { apiKeys, applications, files } }: RouteContext) => ({
+  getAccountLimits: defineRoute('GET /api/v1/panel/get-account-limits', 'account:read', {
     summary: 'Get the limits of the account',
     description: [
       'What the account uses now, and its limits. Storage is the charged size of its files: of each its whole MiB, rounded down, at least 1.',
@@ -49,4 +45,4 @@ export const accountLimitsRoutes = ({ clients: { apiKeys, applications, files } 
       };
     },
   }),
-];
+});

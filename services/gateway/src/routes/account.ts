@@ -1,4 +1,3 @@
-import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { z } from 'zod';
 import { countPasswordFailures } from '../authentication/sign-in-failures.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
@@ -8,9 +7,8 @@ const deleteBody = z.strictObject(ownerProof);
 
 export function accountRoutes(context: RouteContext) {
   const { clients, limits, cookies } = context;
-  return [
-    defineRoute('DELETE /api/v1/auth/account', 'session', {
-      operationId: 'deleteAccount',
+  return {
+    deleteAccount: defineRoute('DELETE /api/v1/auth/account', 'session', {
       summary: 'Delete the account',
       description: [
         'The account and all it owns are gone for every route: sessions, management keys, applications with their runtime keys, files, avatar.',
@@ -19,7 +17,6 @@ export function accountRoutes(context: RouteContext) {
       limit: { limit: limits.signIn, per: 'ip' },
       body: deleteBody,
       examples: { withCode: { password: 'analytical engine', code: '123456' } },
-      failures: [AccountService.method.deleteAccount],
       message: 'Account deleted.',
       handle: async (request) => {
         const { body, reply } = request;
@@ -27,5 +24,5 @@ export function accountRoutes(context: RouteContext) {
         cookies.clear(reply, 'session');
       },
     }),
-  ];
+  };
 }

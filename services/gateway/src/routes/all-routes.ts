@@ -1,4 +1,4 @@
-import type { Route, RouteContext, Tag } from '../routing/route.ts';
+import type { Definition, Route, RouteContext, Tag } from '../routing/route.ts';
 import { accountRoutes } from './account.ts';
 import { accountLimitsRoutes } from './account-limits.ts';
 import { apiKeyRoutes } from './api-keys.ts';
@@ -28,7 +28,7 @@ import { uploadRoutes } from './uploads.ts';
 import { usageRoutes } from './usage.ts';
 
 /** Route files in the order of the OpenAPI document, each with its tag there. */
-const ROUTES: ReadonlyArray<readonly [Tag, (context: RouteContext) => Array<Omit<Route, 'tag'>>]> = [
+const ROUTES: ReadonlyArray<readonly [Tag, (context: RouteContext) => Readonly<Record<string, Definition>>]> = [
   ['Applications', applicationRoutes],
   ['Applications', applicationListRoutes],
   ['Application settings', applicationSettingRoutes],
@@ -59,5 +59,7 @@ const ROUTES: ReadonlyArray<readonly [Tag, (context: RouteContext) => Array<Omit
 ];
 
 export function createRoutes(context: RouteContext): Route[] {
-  return ROUTES.flatMap(([tag, create]) => create(context).map((route) => ({ ...route, tag })));
+  return ROUTES.flatMap(([tag, create]) =>
+    Object.entries(create(context)).map(([operationId, route]) => ({ ...route, operationId, tag })),
+  );
 }

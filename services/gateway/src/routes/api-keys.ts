@@ -3,7 +3,7 @@ import { describeLength, KEY_NAME } from '@latchkey/contract/lengths';
 import { INACTIVE_API_KEYS_MAX, KEY_APPLICATIONS_MAX } from '@latchkey/contract/limits';
 import { API_KEYS_PAGE_SIZE } from '@latchkey/contract/page-size';
 import { SCOPES } from '@latchkey/contract/scopes';
-import { type ApiKey, ApiKeyOrder, ApiKeyService } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
+import { type ApiKey, ApiKeyOrder } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { list } from '../routing/list.ts';
@@ -84,19 +84,14 @@ const record = {
   expiresAt: timestamp.nullable(),
   revokedAt: timestamp.nullable(),
   lastUsedAt: timestamp.nullable(),
-  lastUsedIp: z
-    .string()
-    .nullable()
-    .meta({ examples: ['203.0.113.7'] }),
+  lastUsedIp: z.nullable(z.string()).meta({ examples: ['203.0.113.7'] }),
   createdAt: timestamp,
   updatedAt: timestamp,
   issuer: z
-    .string()
-    .optional()
+    .optional(z.string())
     .meta({ description: 'Issuer of the token that the key was exchanged for.', examples: ['https://gitlab.com'] }),
   subject: z
-    .string()
-    .optional()
+    .optional(z.string())
     .meta({ description: 'Subject of that token.', examples: ['project_path:acme/editor:ref_type:branch:ref:main'] }),
 };
 
@@ -122,151 +117,136 @@ const dailyRequests = z.object({ date, requests: z.int().meta({ examples: [128] 
 
 const params = z.object({ id: idOf('apiKey', 'Id of the key, from `listApiKeys`.') });
 
-export function apiKeyRoutes({ clients: { apiKeys }, limits }: RouteContext) {
-  return [
-    defineRoute(`GET ${URL}`, 'session', {
-      operationId: 'listApiKeys',
-      summary: 'List management API keys',
-      description: `Revoked and expired ones too, the newest ${INACTIVE_API_KEYS_MAX}. Those of trusted issuers leave the list when they expire.`,
-      isLarge: true,
-      data: z.array(apiKey),
-      message: 'Successfully fetched API keys.',
-      handle: async ({ principal }) => {
-        const all: ApiKey[] = [];
-        let pageToken = '';
-        do {
-          const page = await apiKeys.listApiKeys({ accountId: principal.accountId, pageToken });
-          all.push(...page.apiKeys);
-          pageToken = page.nextPageToken;
-        } while (pageToken !== '');
-        return all;
+export const apiKeyRoutes = ({ clients: { apiKeys }, limits }: RouteContext) => ({
+  listApiKeys: defineRoute(`GET ${URL}`, 'session', {
+    summary: 'List management API keys',
+    description: `Revoked and expired ones too, the newest ${INACTIVE_API_KEYS_MAX}. Those of trusted issuers leave the list when they expire.`,
+    isLarge: true,
+    data: z.array(apiKey),
+    message: 'Successfully fetched API keys.',
+    handle: async ({ principal }) => {
+      const all: ApiKey[] = [];
+      let pageToken = '';
+      do {
+        const page = await apiKeys.listApiKeys({ accountId: principal.accountId, pageToken });
+        all.push(...page.apiKeys);
+        pageToken = page.nextPageToken;
+      } while (pageToken !== '');
+      return all;
+    },
+  }),
+  listApiKeysPage: defineRoute('GET /api/v1/panel/list-api-keys', 'session', {
+    summary: 'List management API keys for people',
+    description: `A page of ${API_KEYS_PAGE_SIZE} keys. A page past the end is empty.`,
+    query: pageQuery(ORDERS, 'Keys', 'build', '-lastUsedAt'),
+    isLarge: true,
+    data: z.array(apiKey),
+    pageSize: API_KEYS_PAGE_SIZE,
+    message: 'Successfully fetched API keys.',
+    handle: async ({ principal: { accountId }, query }) => {
+      const { apiKeys: shown, total } = await apiKeys.listApiKeyPage({ accountId, ...query });
+      return { data: shown, total };
+    },
+  }),
+  getApiKey: defineRoute(`GET ${URL}/:id`, 'session', {
+    summary: 'Get a management API key',
+    params,
+    data: apiKey,
+    successHeaders: ETAG_HEADER,
+    message: 'Successfully fetched API key.',
+    handle: async ({ principal: { accountId }, params: { id: apiKeyId }, reply }) =>
+      sendKey(reply, await apiKeys.getApiKey({ accountId, apiKeyId })),
+  }),
+  getApiKeyRequests: defineRoute(`GET ${URL}/:id/requests`, 'session', {
+    summary: 'Get the requests of a management API key by day',
+    description:
+      'A row for each day, oldest first; today is the last. Requests are counted in the background, and shown within 15 seconds. Those beyond a rate limit (429) are not counted.',
+    params,
+    query: z.object({ days: dayCount }),
+    data: z.array(dailyRequests),
+    failures: ['listApiKeyRequests'],
+    message: 'Successfully fetched requests.',
+    handle: async ({ principal: { accountId }, params: { id: apiKeyId }, query: { days } }) => {
+      return (await apiKeys.listApiKeyRequests({ accountId, apiKeyId, days })).days;
+    },
+  }),
+  createApiKey: defineRoute(`POST ${URL}`, 'session', {
+    summary: 'Create a management API key',
+    description:
+      '`plaintextKey` is shown once. `applicationIds` is required when `allApplications` is false, else absent or empty. ' +
+      'Ten keys an hour, twenty active ones.',
+    limit: { limit: limits.apiKeyCreation, per: 'account', successesOnly: true },
+    body: createBody,
+    examples: {
+      allApplications: { name: 'Build server', scopes: ['applications:read', 'files:upload'], allApplications: true },
+      oneApplication: {
+        name: 'Support desk',
+        scopes: ['files:read'],
+        allApplications: false,
+        applicationIds: [EXAMPLE_IDS.application],
+        expiresAt: '2099-12-31T23:59:59.000Z',
       },
-    }),
-    defineRoute('GET /api/v1/panel/list-api-keys', 'session', {
-      operationId: 'listApiKeysPage',
-      summary: 'List management API keys for people',
-      description: `A page of ${API_KEYS_PAGE_SIZE} keys. A page past the end is empty.`,
-      query: pageQuery(ORDERS, 'Keys', 'build', '-lastUsedAt'),
-      isLarge: true,
-      data: z.array(apiKey),
-      pageSize: API_KEYS_PAGE_SIZE,
-      message: 'Successfully fetched API keys.',
-      handle: async ({ principal: { accountId }, query }) => {
-        const { apiKeys: shown, total } = await apiKeys.listApiKeyPage({ accountId, ...query });
-        return { data: shown, total };
-      },
-    }),
-    defineRoute(`GET ${URL}/:id`, 'session', {
-      operationId: 'getApiKey',
-      summary: 'Get a management API key',
-      params,
-      data: apiKey,
-      successHeaders: ETAG_HEADER,
-      failures: [ApiKeyService.method.getApiKey],
-      message: 'Successfully fetched API key.',
-      handle: async ({ principal: { accountId }, params: { id: apiKeyId }, reply }) =>
-        sendKey(reply, await apiKeys.getApiKey({ accountId, apiKeyId })),
-    }),
-    defineRoute(`GET ${URL}/:id/requests`, 'session', {
-      operationId: 'getApiKeyRequests',
-      summary: 'Get the requests of a management API key by day',
-      description:
-        'A row for each day, oldest first; today is the last. Requests are counted in the background, and shown within 15 seconds. Those beyond a rate limit (429) are not counted.',
-      params,
-      query: z.object({ days: dayCount }),
-      data: z.array(dailyRequests),
-      failures: [ApiKeyService.method.listApiKeyRequests],
-      message: 'Successfully fetched requests.',
-      handle: async ({ principal: { accountId }, params: { id: apiKeyId }, query: { days } }) => {
-        return (await apiKeys.listApiKeyRequests({ accountId, apiKeyId, days })).days;
-      },
-    }),
-    defineRoute(`POST ${URL}`, 'session', {
-      operationId: 'createApiKey',
-      summary: 'Create a management API key',
-      description:
-        '`plaintextKey` is shown once. `applicationIds` is required when `allApplications` is false, else absent or empty. ' +
-        'Ten keys an hour, twenty active ones.',
-      limit: { limit: limits.apiKeyCreation, per: 'account', successesOnly: true },
-      body: createBody,
-      examples: {
-        allApplications: { name: 'Build server', scopes: ['applications:read', 'files:upload'], allApplications: true },
-        oneApplication: {
-          name: 'Support desk',
-          scopes: ['files:read'],
-          allApplications: false,
-          applicationIds: [EXAMPLE_IDS.application],
-          expiresAt: '2099-12-31T23:59:59.000Z',
-        },
-      },
-      data: createdApiKey,
-      failures: [ApiKeyService.method.createApiKey],
-      message: 'API key created.',
-      handle: async ({ principal, body }) => {
-        const { expiresAt, applicationIds = [], ...rest } = body;
-        const expiry = expiresAt ? { expiresAt: timestampFromDate(expiresAt) } : {};
-        const created = await apiKeys.createApiKey({ accountId: principal.accountId, ...rest, applicationIds, ...expiry });
-        return { ...created.apiKey, plaintextKey: created.plaintextKey };
-      },
-    }),
-    defineRoute(`PATCH ${URL}/:id`, 'session', {
-      operationId: 'updateApiKey',
-      summary: 'Change a management API key',
-      description: 'Changes the given properties. A narrowed key is rejected from the next request on.',
-      params,
-      headers: ifMatchHeaders,
-      successHeaders: ETAG_HEADER,
-      body: updateBody,
-      examples: { rename: { name: 'Release server' }, narrow: { scopes: ['files:upload'] } },
-      data: apiKey,
-      failures: [ApiKeyService.method.updateApiKey],
-      message: 'API key updated.',
-      handle: async ({ principal, params: { id }, body, headers: { 'if-match': ifMatch = [] }, reply }) => {
-        const { scopes, applicationIds, expiresAt, ...plain } = body;
-        const updated = await apiKeys.updateApiKey({
-          accountId: principal.accountId,
-          apiKeyId: id,
-          ifMatch,
-          ...plain,
-          ...(scopes && { scopes: { scopes } }),
-          ...(applicationIds && { applicationIds: { applicationIds } }),
-          expiry: toExpiry(expiresAt),
-        });
-        return sendKey(reply, updated);
-      },
-    }),
-    defineRoute(`POST ${URL}/:id/revoke`, 'session', {
-      operationId: 'revokeApiKey',
-      summary: 'Revoke a management API key',
-      description: 'The key is rejected from the next request on. Revoking it again changes nothing.',
-      params,
-      data: apiKey,
-      failures: [ApiKeyService.method.revokeApiKey],
-      message: 'API key revoked.',
-      handle: async ({ principal, params: { id } }) => {
-        return (await apiKeys.revokeApiKey({ accountId: principal.accountId, apiKeyId: id })).apiKey;
-      },
-    }),
-    defineRoute(`POST ${URL}/:id/rotate`, 'session', {
-      operationId: 'rotateApiKey',
-      summary: 'Replace a management API key',
-      description:
-        'Creates a key with the same name, rights and expiry. The old key expires after `overlapSeconds`, immediately unless given, and never later than before. Counts as a creation.',
-      limit: { limit: limits.apiKeyCreation, per: 'account', successesOnly: true },
-      params,
-      body: z.strictObject({ overlapSeconds }),
-      isBodyOptional: true,
-      examples: { oneDay: { overlapSeconds: 86_400 } },
-      data: createdApiKey,
-      failures: [ApiKeyService.method.rotateApiKey],
-      message: 'API key rotated.',
-      handle: async ({ principal, params: { id }, body: { overlapSeconds = 0 } }) => {
-        const rotated = await apiKeys.rotateApiKey({ accountId: principal.accountId, apiKeyId: id, overlapSeconds });
-        return { ...rotated.apiKey, plaintextKey: rotated.plaintextKey };
-      },
-    }),
-  ];
-}
+    },
+    data: createdApiKey,
+    message: 'API key created.',
+    handle: async ({ principal, body }) => {
+      const { expiresAt, applicationIds = [], ...rest } = body;
+      const expiry = expiresAt ? { expiresAt: timestampFromDate(expiresAt) } : {};
+      const created = await apiKeys.createApiKey({ accountId: principal.accountId, ...rest, applicationIds, ...expiry });
+      return { ...created.apiKey, plaintextKey: created.plaintextKey };
+    },
+  }),
+  updateApiKey: defineRoute(`PATCH ${URL}/:id`, 'session', {
+    summary: 'Change a management API key',
+    description: 'Changes the given properties. A narrowed key is rejected from the next request on.',
+    params,
+    headers: ifMatchHeaders,
+    successHeaders: ETAG_HEADER,
+    body: updateBody,
+    examples: { rename: { name: 'Release server' }, narrow: { scopes: ['files:upload'] } },
+    data: apiKey,
+    message: 'API key updated.',
+    handle: async ({ principal, params: { id }, body, headers: { 'if-match': ifMatch = [] }, reply }) => {
+      const { scopes, applicationIds, expiresAt, ...plain } = body;
+      const updated = await apiKeys.updateApiKey({
+        accountId: principal.accountId,
+        apiKeyId: id,
+        ifMatch,
+        ...plain,
+        ...(scopes && { scopes: { scopes } }),
+        ...(applicationIds && { applicationIds: { applicationIds } }),
+        expiry: toExpiry(expiresAt),
+      });
+      return sendKey(reply, updated);
+    },
+  }),
+  revokeApiKey: defineRoute(`POST ${URL}/:id/revoke`, 'session', {
+    summary: 'Revoke a management API key',
+    description: 'The key is rejected from the next request on. Revoking it again changes nothing.',
+    params,
+    data: apiKey,
+    message: 'API key revoked.',
+    handle: async ({ principal, params: { id } }) => {
+      return (await apiKeys.revokeApiKey({ accountId: principal.accountId, apiKeyId: id })).apiKey;
+    },
+  }),
+  rotateApiKey: defineRoute(`POST ${URL}/:id/rotate`, 'session', {
+    summary: 'Replace a management API key',
+    description:
+      'Creates a key with the same name, rights and expiry. The old key expires after `overlapSeconds`, immediately unless given, and never later than before. Counts as a creation.',
+    limit: { limit: limits.apiKeyCreation, per: 'account', successesOnly: true },
+    params,
+    body: z.strictObject({ overlapSeconds }),
+    isBodyOptional: true,
+    examples: { oneDay: { overlapSeconds: 86_400 } },
+    data: createdApiKey,
+    message: 'API key rotated.',
+    handle: async ({ principal, params: { id }, body: { overlapSeconds = 0 } }) => {
+      const rotated = await apiKeys.rotateApiKey({ accountId: principal.accountId, apiKeyId: id, overlapSeconds });
+      return { ...rotated.apiKey, plaintextKey: rotated.plaintextKey };
+    },
+  }),
+});
 
 /** Returns a key, and sets its entity tag in the header. */
 function sendKey(reply: FastifyReply, { apiKey }: { readonly apiKey?: ApiKey | undefined }) {

@@ -33,9 +33,8 @@ const row = z
   })
   .meta({ id: 'ApplicationListItem' });
 
-export const applicationListRoutes = ({ clients: { applications, files } }: RouteContext) => [
-  defineRoute('GET /api/v1/panel/list-applications', 'applications:read', {
-    operationId: 'listApplicationsPage',
+export const applicationListRoutes = ({ clients: { applications, files } }: RouteContext) => ({
+  listApplicationsPage: defineRoute('GET /api/v1/panel/list-applications', 'applications:read', {
     summary: 'List applications for people',
     description: `A page of ${APPLICATIONS_PAGE_SIZE} applications with status, version, files and storage, without keys; for a restricted key, only those it may use. A page past the end is empty.`,
     query: pageQuery(ORDERS, 'Applications', 'photo', 'name'),
@@ -64,4 +63,4 @@ export const applicationListRoutes = ({ clients: { applications, files } }: Rout
       return { data, total };
     },
   }),
-];
+});

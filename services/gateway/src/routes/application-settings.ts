@@ -8,7 +8,6 @@ import {
   TEXT_NAMES,
 } from '@latchkey/contract/setting-definitions';
 import {
-  ApplicationService,
   type ApplicationSettings,
   ApplicationSettingsSchema,
   ApplicationStatus,
@@ -61,45 +60,39 @@ function toJson(found: ApplicationSettings): object {
   return values;
 }
 
-export function applicationSettingRoutes({ clients: { applications } }: RouteContext) {
-  return [
-    defineRoute(`GET ${SETTINGS_URL}`, 'applications:read', {
-      operationId: 'getApplicationSettings',
-      application: 'query',
-      summary: 'Get the settings of an application',
-      data: settings,
-      successHeaders: ETAG_HEADER,
-      message: 'Successfully fetched application settings',
-      failures: [ApplicationService.method.getApplicationSettings],
-      handle: async ({ application, reply }) => {
-        const found = await applications.getApplicationSettings(application);
-        reply.header('etag', found.etag);
-        return toJson(found.settings as ApplicationSettings);
-      },
-    }),
-    defineRoute('PATCH /api/v1/panel/update-application-settings', 'applications:update', {
-      operationId: 'updateApplicationSettings',
-      application: 'query',
-      summary: 'Set one setting of an application',
-      description: [
-        `\`value\` is a boolean for the Requires fields, ${TEXTS.join(', ')}, and \`online\` or \`paused\` for \`status\`.`,
-        'Live clients are notified of a new `version` and a new `status`. Setting the current value changes and notifies nothing.',
-      ].join(' '),
-      headers: ifMatchHeaders,
-      body: z.strictObject({ field: z.enum(NAMES), value: z.union([z.boolean(), z.string()]) }),
-      documentedBody: documentedChange,
-      examples: {
-        pause: { field: 'status', value: 'paused' },
-        version: { field: 'version', value: '1.1' },
-        requireClientId: { field: 'applicationLicenseRequiresClientId', value: true },
-      },
-      message: 'Successfully update application settings',
-      failures: [ApplicationService.method.updateApplicationSetting],
-      handle: ({ application, body: { field, value }, headers: { 'if-match': ifMatch = [] } }) => {
-        const typed =
-          typeof value === 'boolean' ? { case: 'boolValue' as const, value } : { case: 'stringValue' as const, value };
-        return applications.updateApplicationSetting({ ...application, field: fieldNameOf(field), value: typed, ifMatch });
-      },
-    }),
-  ];
-}
+export const applicationSettingRoutes = ({ clients: { applications } }: RouteContext) => ({
+  getApplicationSettings: defineRoute(`GET ${SETTINGS_URL}`, 'applications:read', {
+    application: 'query',
+    summary: 'Get the settings of an application',
+    data: settings,
+    successHeaders: ETAG_HEADER,
+    message: 'Successfully fetched application settings',
+    handle: async ({ application, reply }) => {
+      const found = await applications.getApplicationSettings(application);
+      reply.header('etag', found.etag);
+      return toJson(found.settings as ApplicationSettings);
+    },
+  }),
+  updateApplicationSettings: defineRoute('PATCH /api/v1/panel/update-application-settings', 'applications:update', {
+    application: 'query',
+    summary: 'Set one setting of an application',
+    description: [
+      `\`value\` is a boolean for the Requires fields, ${TEXTS.join(', ')}, and \`online\` or \`paused\` for \`status\`.`,
+      'Live clients are notified of a new `version` and a new `status`. Setting the current value changes and notifies nothing.',
+    ].join(' '),
+    headers: ifMatchHeaders,
+    body: z.strictObject({ field: z.enum(NAMES), value: z.union([z.boolean(), z.string()]) }),
+    documentedBody: documentedChange,
+    examples: {
+      pause: { field: 'status', value: 'paused' },
+      version: { field: 'version', value: '1.1' },
+      requireClientId: { field: 'applicationLicenseRequiresClientId', value: true },
+    },
+    message: 'Successfully update application settings',
+    failures: ['updateApplicationSetting'],
+    handle: ({ application, body: { field, value }, headers: { 'if-match': ifMatch = [] } }) => {
+      const typed = typeof value === 'boolean' ? { case: 'boolValue' as const, value } : { case: 'stringValue' as const, value };
+      return applications.updateApplicationSetting({ ...application, field: fieldNameOf(field), value: typed, ifMatch });
+    },
+  }),
+});

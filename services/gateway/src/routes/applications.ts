@@ -1,6 +1,4 @@
 import { APPLICATION_NAME, describeLength } from '@latchkey/contract/lengths';
-import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
-import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { z } from 'zod';
 import type { Principal } from '../authentication/credential.ts';
 import type { Clients } from '../clients.ts';
@@ -34,68 +32,63 @@ const application = z
   })
   .meta({ id: 'Application' });
 
-export function applicationRoutes({ clients }: RouteContext) {
-  return [
-    defineRoute('GET /api/v1/panel/get-applications', 'applications:read', {
-      operationId: 'listApplications',
-      summary: 'List applications',
-      description: 'All applications of the account, oldest first; for a restricted key, only those it may use.',
-      isLarge: true,
-      data: z.array(application),
-      message: 'Successfully fetched applications',
-      handle: ({ principal }) => listAll(clients, principal),
+export const applicationRoutes = ({ clients }: RouteContext) => ({
+  listApplications: defineRoute('GET /api/v1/panel/get-applications', 'applications:read', {
+    summary: 'List applications',
+    description: 'All applications of the account, oldest first; for a restricted key, only those it may use.',
+    isLarge: true,
+    data: z.array(application),
+    message: 'Successfully fetched applications',
+    handle: ({ principal }) => listAll(clients, principal),
+  }),
+  createApplication: defineRoute('POST /api/v1/panel/create-application', 'applications:create', {
+    summary: 'Create an application',
+    description:
+      'The key must have access to all applications. A new application is online, with version `1.0` and both runtime keys.',
+    successHeaders: { Location: 'Path of `get-application-settings` for the new application.' },
+    body: z.strictObject({
+      name: nameText(
+        APPLICATION_NAME,
+        `Name, ${describeLength(APPLICATION_NAME)} without invisible ones and white space around. Names need not be unique.`,
+      ),
     }),
-    defineRoute('POST /api/v1/panel/create-application', 'applications:create', {
-      operationId: 'createApplication',
-      summary: 'Create an application',
-      description:
-        'The key must have access to all applications. A new application is online, with version `1.0` and both runtime keys.',
-      successHeaders: { Location: 'Path of `get-application-settings` for the new application.' },
-      body: z.strictObject({
-        name: nameText(
-          APPLICATION_NAME,
-          `Name, ${describeLength(APPLICATION_NAME)} without invisible ones and white space around. Names need not be unique.`,
-        ),
-      }),
-      examples: { application: { name: 'Photo Editor' } },
-      failures: ['application_forbidden', ApplicationService.method.createApplication],
-      message: 'Successfully create application',
-      handle: async ({ principal, body, reply }) => {
-        if (!principal.allApplications) throw errors.application_forbidden();
-        const request = { accountId: principal.accountId, name: body.name };
-        const { applicationId } = await clients.applications.createApplication(request);
-        reply.header('location', `${SETTINGS_URL}?applicationId=${applicationId}`);
-      },
+    examples: { application: { name: 'Photo Editor' } },
+    failures: ['application_forbidden'],
+    message: 'Successfully create application',
+    handle: async ({ principal, body, reply }) => {
+      if (!principal.allApplications) throw errors.application_forbidden();
+      const request = { accountId: principal.accountId, name: body.name };
+      const { applicationId } = await clients.applications.createApplication(request);
+      reply.header('location', `${SETTINGS_URL}?applicationId=${applicationId}`);
+    },
+  }),
+  deleteApplication: defineRoute('DELETE /api/v1/panel/delete-application', 'applications:delete', {
+    application: 'body',
+    summary: 'Delete an application',
+    description: [
+      'The application is gone immediately; its live clients are notified and disconnected.',
+      'With a session of an account that has two-factor authentication on, `code` is needed, and used up. Otherwise it is ignored: send an empty string.',
+    ].join(' '),
+    body: z.strictObject({
+      applicationId,
+      code: z.string().meta({ description: 'Code of the authenticator app, or a recovery code. Empty where none is needed.' }),
     }),
-    defineRoute('DELETE /api/v1/panel/delete-application', 'applications:delete', {
-      operationId: 'deleteApplication',
-      application: 'body',
-      summary: 'Delete an application',
-      description: [
-        'The application is gone immediately; its live clients are notified and disconnected.',
-        'With a session of an account that has two-factor authentication on, `code` is needed, and used up. Otherwise it is ignored: send an empty string.',
-      ].join(' '),
-      body: z.strictObject({
-        applicationId,
-        code: z.string().meta({ description: 'Code of the authenticator app, or a recovery code. Empty where none is needed.' }),
-      }),
-      examples: { withoutCode: { applicationId: EXAMPLE_IDS.application, code: '' } },
-      failures: [TwoFactorService.method.verifyTwoFactorCode, ApplicationService.method.deleteApplication],
-      message: 'Application deleted successfully',
-      handle: async ({ principal: { kind, accountId }, application, body: { code } }) => {
-        if (kind === 'session') {
-          // A code is not used up for an application that does not exist, as on a repeated request.
-          const owned = await clients.applications.findOwnedApplications({
-            accountId,
-            applicationIds: [application.applicationId],
-          });
-          if (owned.applicationIds.length > 0) await clients.twoFactor.verifyTwoFactorCode({ accountId, code });
-        }
-        await clients.applications.deleteApplication(application);
-      },
-    }),
-  ];
-}
+    examples: { withoutCode: { applicationId: EXAMPLE_IDS.application, code: '' } },
+    failures: ['verifyTwoFactorCode'],
+    message: 'Application deleted successfully',
+    handle: async ({ principal: { kind, accountId }, application, body: { code } }) => {
+      if (kind === 'session') {
+        // A code is not used up for an application that does not exist, as on a repeated request.
+        const owned = await clients.applications.findOwnedApplications({
+          accountId,
+          applicationIds: [application.applicationId],
+        });
+        if (owned.applicationIds.length > 0) await clients.twoFactor.verifyTwoFactorCode({ accountId, code });
+      }
+      await clients.applications.deleteApplication(application);
+    },
+  }),
+});
 
 /** One call per 1,000 applications. */
 async function listAll(clients: Clients, principal: Principal) {

@@ -29,13 +29,10 @@ const query = z
       examples: ['1778576400000.019a9e41-5d20-7c11-b4f7-61e0a8c2d953.dGhlIE1BQyBvZiBhIHBhZ2'],
     }),
     // Unlike other ids, one that names nothing has an empty log.
-    applicationId: z
-      .string()
-      .optional()
-      .meta({
-        description: 'Only what was done to this application and its files. Its id comes from `listApplications`.',
-        examples: [EXAMPLE_IDS.application],
-      }),
+    applicationId: z.optional(z.string()).meta({
+      description: 'Only what was done to this application and its files. Its id comes from `listApplications`.',
+      examples: [EXAMPLE_IDS.application],
+    }),
     action: z
       .string()
       .regex(/^[\w.]{1,64}$/, 'must be 1 to 64 letters, digits, underscores and dots')
@@ -72,9 +69,8 @@ const entry = z
   .meta({ id: 'AuditEntry' });
 
 /** Merges the audit logs of the services. */
-export const auditLogRoutes = ({ clients: { auditLogs }, cursors }: RouteContext) => [
-  defineRoute('GET /api/v1/panel/audit-log', 'session', {
-    operationId: 'listAuditEntries',
+export const auditLogRoutes = ({ clients: { auditLogs }, cursors }: RouteContext) => ({
+  listAuditEntries: defineRoute('GET /api/v1/panel/audit-log', 'session', {
     summary: 'List what was done in the account',
     description: [
       'Who did what, when, from where and with which credential; newest first. `nextCursor` is null on the last page.',
@@ -98,7 +94,7 @@ export const auditLogRoutes = ({ clients: { auditLogs }, cursors }: RouteContext
       return { entries: entries.map(toJson), nextCursor };
     },
   }),
-];
+});
 
 function toFilter({ applicationId, action }: z.output<typeof query>) {
   if (applicationId !== undefined) return { case: 'applicationId' as const, value: applicationId };

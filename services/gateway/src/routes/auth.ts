@@ -2,12 +2,7 @@ import { EMAIL_LENGTH_MAX, PASSWORD } from '@latchkey/contract/lengths';
 import { USERNAME, USERNAME_RULE } from '@latchkey/contract/username';
 import { fromConnectError } from '@latchkey/kit/errors/errors';
 import { Counter } from '@latchkey/kit/telemetry/metrics';
-import {
-  type Account,
-  AccountService,
-  type SignInResponse,
-  type SignUpResponse,
-} from '@latchkey/proto/latchkey/identity/v1/account_pb';
+import type { Account, SignInResponse, SignUpResponse } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import type { OidcSignedIn } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
@@ -58,16 +53,15 @@ const signUpBody = z.strictObject({
 const signInBody = z.strictObject({
   email: nonEmptyText(EMAIL_LENGTH_MAX),
   password: nonEmptyText(PASSWORD.max),
-  code: twoFactorCode
-    .optional()
+  code: z
+    .optional(twoFactorCode)
     .meta({ description: 'Code of the second factor or a recovery code, for accounts that have one; ignored for others.' }),
 });
 
 export function authRoutes(context: RouteContext) {
   const { clients, limits, signInFailures, cookies } = context;
-  return [
-    defineRoute('POST /api/v1/auth/sign-up', 'public', {
-      operationId: 'signUp',
+  return {
+    signUp: defineRoute('POST /api/v1/auth/sign-up', 'public', {
       summary: 'Create an account',
       description: 'Opens a session: the response sets the session cookie.',
       limit: { limit: limits.signUp, per: 'ip' },
@@ -75,15 +69,13 @@ export function authRoutes(context: RouteContext) {
       examples: { account: { username: 'ada', ...EXAMPLE_SIGN_IN } },
       data: session,
       successHeaders: sessionCookieHeader,
-      failures: [AccountService.method.signUp],
       message: 'Signed up.',
       handle: async ({ body, raw, clientIp, reply }) => {
         const opened = await clients.accounts.signUp({ ...body, ...readSessionClient(raw) });
         return openSession(context, { reply, clientIp }, opened, body.email);
       },
     }),
-    defineRoute('POST /api/v1/auth/sign-in', 'public', {
-      operationId: 'signIn',
+    signIn: defineRoute('POST /api/v1/auth/sign-in', 'public', {
       summary: 'Sign in',
       description: [
         'Opens a session: the response sets the session cookie. A wrong email and a wrong password get the same response.',
@@ -95,7 +87,6 @@ export function authRoutes(context: RouteContext) {
       examples: { account: EXAMPLE_SIGN_IN },
       data: session,
       successHeaders: sessionCookieHeader,
-      failures: [AccountService.method.signIn],
       message: 'Signed in.',
       handle: async ({ body, raw, clientIp, reply }) => {
         const request = { ...body, ...readSessionClient(raw) };
@@ -108,16 +99,14 @@ export function authRoutes(context: RouteContext) {
         return openSession(context, { reply, clientIp }, opened, body.email);
       },
     }),
-    defineRoute('GET /api/v1/auth/methods', 'public', {
-      operationId: 'getSignInMethods',
+    getSignInMethods: defineRoute('GET /api/v1/auth/methods', 'public', {
       summary: 'List the ways to sign in',
       description: 'Options of a sign-in page besides email and password.',
       data: signInMethods,
       message: 'Successfully fetched sign-in methods.',
       handle: () => clients.accounts.getSignInMethods({}),
     }),
-    defineRoute('POST /api/v1/auth/sign-out', 'session', {
-      operationId: 'signOut',
+    signOut: defineRoute('POST /api/v1/auth/sign-out', 'session', {
       summary: 'Sign out',
       message: 'Signed out.',
       handle: async ({ principal: { accountId, credentialId: sessionId }, reply }) => {
@@ -125,8 +114,7 @@ export function authRoutes(context: RouteContext) {
         cookies.clear(reply, 'session');
       },
     }),
-    defineRoute('POST /api/v1/auth/sign-out-everywhere', 'session', {
-      operationId: 'signOutEverywhere',
+    signOutEverywhere: defineRoute('POST /api/v1/auth/sign-out-everywhere', 'session', {
       summary: 'Sign out everywhere',
       description: 'Ends every session of the account, this one too. Management keys stay.',
       message: 'Signed out everywhere.',
@@ -135,8 +123,7 @@ export function authRoutes(context: RouteContext) {
         cookies.clear(reply, 'session');
       },
     }),
-    defineRoute('GET /api/v1/auth/session', 'session', {
-      operationId: 'getSession',
+    getSession: defineRoute('GET /api/v1/auth/session', 'session', {
       summary: 'Get the session',
       data: session,
       message: 'Successfully fetched session.',
@@ -145,7 +132,7 @@ export function authRoutes(context: RouteContext) {
         return { account: toAccount(found.account), csrfToken: principal.csrfToken };
       },
     }),
-  ];
+  };
 }
 
 export async function openSession(

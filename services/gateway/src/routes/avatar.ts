@@ -1,7 +1,7 @@
 import { AVATAR_BYTES_MAX, AVATAR_PIXELS_MAX } from '@latchkey/contract/avatar';
 import { networkOf } from '@latchkey/kit/http/client-ip';
 import { namesEntity } from '@latchkey/kit/http/entity-tag';
-import { AvatarService, UploadAvatarResponseSchema } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
+import { UploadAvatarResponseSchema } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { errors } from '../errors.ts';
@@ -27,62 +27,56 @@ const IMAGE_HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
 };
 
-export function avatarRoutes({ clients, filesData, limits }: RouteContext) {
-  return [
-    defineRoute('POST /api/v1/panel/upload-avatar', 'session', {
-      operationId: 'uploadAvatar',
-      summary: 'Upload an avatar',
-      description: [
-        `The body is a PNG, JPEG or WebP image of up to ${AVATAR_BYTES_MAX / 1024 / 1024} MiB and ${AVATAR_PIXELS_MAX / 1_000_000} million pixels, 65,535 to a side, without animation. Its bytes alone show its type.`,
-        'It is resized to 256 x 256 at most, turned upright, and stored as WebP without metadata. The earlier avatar is deleted afterwards.',
-      ].join(' '),
-      limit: { limit: limits.avatarUploads, per: 'account' },
-      bytesBody: 'any',
-      headers: digestHeaders,
-      data: z.object({ avatarUrl: z.string().meta({ description: 'Path of this avatar. Every upload has a new one.' }) }),
-      failures: ['content_digest_required', 'avatar_too_large', UploadAvatarResponseSchema],
-      message: 'Avatar uploaded.',
-      handle: async (request) => {
-        requireDigest(request.headers);
-        const body = readRequestBody(request);
-        const { accountId, byteSize, idempotency } = body;
-        if (byteSize !== undefined && byteSize > AVATAR_BYTES_MAX) throw errors.avatar_too_large();
-        const repeated = idempotency && (await clients.avatars.findUploadedAvatar({ accountId }));
-        if (repeated?.avatarId !== undefined) return { avatarUrl: avatarUrlOf(repeated.avatarId) };
-        sendContinue(request.reply.raw);
-        const { avatarId } = await filesData.uploadAvatar({ ...body, clientNetwork: networkOf(request.clientIp) });
-        return { avatarUrl: avatarUrlOf(avatarId) };
-      },
-    }),
-    defineRoute(`GET ${AVATAR_URL}`, 'session', {
-      operationId: 'getAvatar',
-      summary: 'Get the avatar',
-      description: 'The avatar of the session’s account. The image that an OpenID Connect issuer named is not served here.',
-      query: z.object({
-        v: idText.optional().meta({
-          description: 'Id of the upload, from `avatarUrl`: 404 if the avatar has another id.',
-          format: 'uuid',
-          examples: ['019a9e42-6a55-73d8-bb04-5e7a9c1f3d26'],
-        }),
+export const avatarRoutes = ({ clients, filesData, limits }: RouteContext) => ({
+  uploadAvatar: defineRoute('POST /api/v1/panel/upload-avatar', 'session', {
+    summary: 'Upload an avatar',
+    description: [
+      `The body is a PNG, JPEG or WebP image of up to ${AVATAR_BYTES_MAX / 1024 / 1024} MiB and ${AVATAR_PIXELS_MAX / 1_000_000} million pixels, 65,535 to a side, without animation. Its bytes alone show its type.`,
+      'It is resized to 256 x 256 at most, turned upright, and stored as WebP without metadata. The earlier avatar is deleted afterwards.',
+    ].join(' '),
+    limit: { limit: limits.avatarUploads, per: 'account' },
+    bytesBody: 'any',
+    headers: digestHeaders,
+    data: z.object({ avatarUrl: z.string().meta({ description: 'Path of this avatar. Every upload has a new one.' }) }),
+    failures: ['content_digest_required', 'avatar_too_large', UploadAvatarResponseSchema],
+    message: 'Avatar uploaded.',
+    handle: async (request) => {
+      requireDigest(request.headers);
+      const body = readRequestBody(request);
+      const { accountId, byteSize, idempotency } = body;
+      if (byteSize !== undefined && byteSize > AVATAR_BYTES_MAX) throw errors.avatar_too_large();
+      const repeated = idempotency && (await clients.avatars.findUploadedAvatar({ accountId }));
+      if (repeated?.avatarId !== undefined) return { avatarUrl: avatarUrlOf(repeated.avatarId) };
+      sendContinue(request.reply.raw);
+      const { avatarId } = await filesData.uploadAvatar({ ...body, clientNetwork: networkOf(request.clientIp) });
+      return { avatarUrl: avatarUrlOf(avatarId) };
+    },
+  }),
+  getAvatar: defineRoute(`GET ${AVATAR_URL}`, 'session', {
+    summary: 'Get the avatar',
+    description: 'The avatar of the session’s account. The image that an OpenID Connect issuer named is not served here.',
+    query: z.object({
+      v: idText.optional().meta({
+        description: 'Id of the upload, from `avatarUrl`: 404 if the avatar has another id.',
+        format: 'uuid',
+        examples: ['019a9e42-6a55-73d8-bb04-5e7a9c1f3d26'],
       }),
-      bytesResponse: 'image/webp',
-      failures: [AvatarService.method.getAvatar],
-      message: '',
-      handle: async ({ principal: { accountId }, query: { v }, raw, reply }) => {
-        const found = await clients.avatars.getAvatar({ accountId, ...(v !== undefined && { avatarId: v }) });
-        sendImage(reply, found, raw.headers['if-none-match']);
-      },
     }),
-    defineRoute(`DELETE ${AVATAR_URL}`, 'session', {
-      operationId: 'removeAvatar',
-      summary: 'Remove the avatar',
-      description:
-        '`avatarUrl` of the account is the OpenID Connect issuer’s image again, or null. Succeeds also where there is no avatar.',
-      message: 'Avatar removed.',
-      handle: ({ principal: { accountId } }) => clients.avatars.removeAvatar({ accountId }),
-    }),
-  ];
-}
+    bytesResponse: 'image/webp',
+    message: '',
+    handle: async ({ principal: { accountId }, query: { v }, raw, reply }) => {
+      const found = await clients.avatars.getAvatar({ accountId, ...(v !== undefined && { avatarId: v }) });
+      sendImage(reply, found, raw.headers['if-none-match']);
+    },
+  }),
+  removeAvatar: defineRoute(`DELETE ${AVATAR_URL}`, 'session', {
+    summary: 'Remove the avatar',
+    description:
+      '`avatarUrl` of the account is the OpenID Connect issuer’s image again, or null. Succeeds also where there is no avatar.',
+    message: 'Avatar removed.',
+    handle: ({ principal: { accountId } }) => clients.avatars.removeAvatar({ accountId }),
+  }),
+});
 
 function sendImage(reply: FastifyReply, found: { avatarId: string; image: Uint8Array }, ifNoneMatch: string | undefined): void {
   const etag = `"${found.avatarId}"`;

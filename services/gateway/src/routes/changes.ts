@@ -23,9 +23,8 @@ const STREAM_MS_MAX = 3_600_000;
 export function changeRoutes({ changes, authenticator }: RouteContext) {
   const perSession = new ConcurrencyLimit(PER_SESSION.max);
   const perAccount = new ConcurrencyLimit(PER_ACCOUNT.max);
-  return [
-    defineRoute('GET /api/v1/auth/changes', 'session', {
-      operationId: 'streamChanges',
+  return {
+    streamChanges: defineRoute('GET /api/v1/auth/changes', 'session', {
       summary: 'Follow changes of the account',
       description: [
         'Server-sent events: the `data` of each is `{kind, applicationId?}`, without values. `kind` is `application`, `release`, `file`, `api_key`, `account` or another, as before the dot of an action in the audit log; `live_clients` means that the number of live clients changed, of any application where no id is given; `any` means that changes may have been missed.',
@@ -57,7 +56,7 @@ export function changeRoutes({ changes, authenticator }: RouteContext) {
         return reply.send(stream);
       },
     }),
-  ];
+  };
 }
 
 /**

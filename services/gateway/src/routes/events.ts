@@ -4,11 +4,7 @@ import { EVENT_WAIT_SECONDS_MAX, LIVE_EVENT_TYPE_PREFIX, toCloudEvent } from '@l
 import { EVENTS_PULLED_MAX } from '@latchkey/contract/page-size';
 import { ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
 import { LIVE_CLIENTS } from '@latchkey/kit/redis/account-changes';
-import {
-  ApplicationService,
-  type LoggedEvent,
-  type PullApplicationEventsResponse,
-} from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import type { LoggedEvent, PullApplicationEventsResponse } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { z } from 'zod';
 import { type GivenCredential, readCredential, readUserAgent } from '../authentication/credential.ts';
@@ -40,9 +36,8 @@ const SCOPE = 'applications:read';
 
 export function eventRoutes({ clients, changes, authenticator }: RouteContext) {
   const waiting = new ConcurrencyLimit(WAITING.max);
-  return [
-    defineRoute('GET /api/v1/panel/events', SCOPE, {
-      operationId: 'listEvents',
+  return {
+    listEvents: defineRoute('GET /api/v1/panel/events', SCOPE, {
       application: 'query',
       summary: 'Pull live events of an application',
       description: [
@@ -68,7 +63,7 @@ export function eventRoutes({ clients, changes, authenticator }: RouteContext) {
         gap: z.boolean(),
       }),
       message: 'Successfully fetched events',
-      failures: [ApplicationService.method.pullApplicationEvents],
+      failures: ['pullApplicationEvents'],
       handle: async ({ application, query: { after, waitSeconds }, raw, clientIp, reply }) => {
         const { accountId, applicationId } = application;
         const [, epoch = '', sequence = '0'] = POSITION.exec(after ?? '') ?? [];
@@ -114,7 +109,7 @@ export function eventRoutes({ clients, changes, authenticator }: RouteContext) {
         }
       },
     }),
-  ];
+  };
 }
 
 function toPage(applicationId: string, { events, next, gap }: PullApplicationEventsResponse) {

@@ -2,7 +2,6 @@ import { DOWNLOAD_URL_LIFETIME_S } from '@latchkey/contract/download-url';
 import { SEARCH_PARAMS_LENGTH_MAX } from '@latchkey/contract/lengths';
 import { FILES_PAGE_SIZE } from '@latchkey/contract/page-size';
 import { formatCount, hasLength } from '@latchkey/kit/validation/text';
-import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { z } from 'zod';
 import { errors } from '../errors.ts';
 import { parseJsonBody } from '../http/json-body.ts';
@@ -87,35 +86,30 @@ const tableQuery = applicationQuery.extend({
 
 export function fileRoutes({ clients }: RouteContext) {
   const { files } = clients;
-  return [
-    defineRoute('POST /api/v1/panel/check-file-name', 'files:upload', {
-      operationId: 'checkFileName',
+  return {
+    checkFileName: defineRoute('POST /api/v1/panel/check-file-name', 'files:upload', {
       application: 'query',
       summary: 'Check whether a file name is free',
       body: z.strictObject({ fileName }),
       examples: { name: { fileName: 'setup-1.3.exe' } },
-      failures: [FileService.method.checkFileName],
       message: 'File name available',
       handle: ({ application, body }) => files.checkFileName({ ...application, fileName: body.fileName }),
     }),
-    defineRoute('GET /api/v1/panel/get-files-metadata', 'files:read', {
-      operationId: 'getFilesMetadata',
+    getFilesMetadata: defineRoute('GET /api/v1/panel/get-files-metadata', 'files:read', {
       application: 'query',
       summary: 'Count the files of an application',
       data: z.object({ totalFiles: z.int(), lastUploadedAt: timestamp.nullable() }).meta({ id: 'FilesMetadata' }),
-      failures: [FileService.method.getFilesMetadata],
       message: 'Successfully fetched metadata',
       handle: ({ application }) => files.getFilesMetadata(application),
     }),
-    defineRoute('GET /api/v1/panel/get-files-table', 'files:read', {
-      operationId: 'getFilesTable',
+    getFilesTable: defineRoute('GET /api/v1/panel/get-files-table', 'files:read', {
       application: 'query',
       summary: 'List the files of an application',
       description: `Newest first, ${FILES_PAGE_SIZE.default} a page.`,
       query: tableQuery,
       data: z.array(fileRow),
       pageSize: FILES_PAGE_SIZE.default,
-      failures: [FileService.method.listFiles],
+      failures: ['listFiles'],
       message: 'Successfully fetched table',
       handle: async ({ application, principal: { username }, query }) => {
         const { currentPage = 1, searchParams: nameContains = '' } = query;
@@ -129,8 +123,7 @@ export function fileRoutes({ clients }: RouteContext) {
         return { data: found.files.map((file) => ({ ...file, user: { username } })), total: found.totalFiles };
       },
     }),
-    defineRoute('POST /api/v1/panel/create-download-url', 'files:read', {
-      operationId: 'createDownloadUrl',
+    createDownloadUrl: defineRoute('POST /api/v1/panel/create-download-url', 'files:read', {
       application: 'query',
       summary: 'Create a download URL',
       description: [
@@ -145,13 +138,11 @@ export function fileRoutes({ clients }: RouteContext) {
           expiresAt: timestamp,
         })
         .meta({ id: 'DownloadUrl' }),
-      failures: [FileService.method.createDownloadUrl],
       message: 'Download URL created.',
       handle: ({ application, body: { fileId, lifetimeSeconds = LIFETIME.default } }) =>
         files.createDownloadUrl({ ...application, fileId, lifetimeSeconds }),
     }),
-    defineRoute('POST /api/v1/panel/file-action', 'files:delete', {
-      operationId: 'changeFile',
+    changeFile: defineRoute('POST /api/v1/panel/file-action', 'files:delete', {
       application: 'query',
       summary: 'Delete or rename a file',
       description: '`change_file_name` needs `fileName`. Both actions succeed or change nothing.',
@@ -161,7 +152,7 @@ export function fileRoutes({ clients }: RouteContext) {
         rename: { action: 'change_file_name', fileId: EXAMPLE_IDS.file, fileName: 'setup-2.0.exe' },
         delete: { action: 'delete_file', fileId: EXAMPLE_IDS.file },
       },
-      failures: [FileService.method.deleteFile, FileService.method.renameFile],
+      failures: ['deleteFile', 'renameFile'],
       message: 'Action completed successfully.',
       handle: async ({ application, body: { action, fileId, fileName: name } }) => {
         if (action === 'delete_file') return files.deleteFile({ ...application, fileId });
@@ -172,5 +163,5 @@ export function fileRoutes({ clients }: RouteContext) {
         return files.renameFile({ ...application, fileId, fileName: name });
       },
     }),
-  ];
+  };
 }

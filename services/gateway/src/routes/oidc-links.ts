@@ -1,4 +1,3 @@
-import { OidcService } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import { z } from 'zod';
 import { OIDC_PATH } from '../authentication/cookies.ts';
 import { countPasswordFailures } from '../authentication/sign-in-failures.ts';
@@ -29,9 +28,8 @@ const links = z.array(
 
 export function oidcLinkRoutes(context: RouteContext) {
   const { clients, limits } = context;
-  return [
-    defineRoute(`POST ${OIDC_PATH}/link`, 'session', {
-      operationId: 'linkOidcIssuer',
+  return {
+    linkOidcIssuer: defineRoute(`POST ${OIDC_PATH}/link`, 'session', {
       summary: 'Link the account to an OpenID Connect issuer',
       description: [
         'The browser goes to `url` next. The link is a new way to sign in, so it needs the proof that sign-in needs.',
@@ -41,7 +39,7 @@ export function oidcLinkRoutes(context: RouteContext) {
       body: linkBody,
       examples: { password: EXAMPLE_PROOF },
       data: z.object({ url: z.string().meta({ format: 'uri' }) }),
-      failures: [OidcService.method.startOidc],
+      failures: ['startOidc'],
       message: 'Link begun.',
       handle: async (request) => {
         const { body, reply } = request;
@@ -51,15 +49,13 @@ export function oidcLinkRoutes(context: RouteContext) {
         return { url };
       },
     }),
-    defineRoute(`GET ${OIDC_PATH}/links`, 'session', {
-      operationId: 'listOidcLinks',
+    listOidcLinks: defineRoute(`GET ${OIDC_PATH}/links`, 'session', {
       summary: 'List the links of the account to OpenID Connect issuers',
       data: links,
       message: 'Successfully fetched links.',
       handle: async ({ principal: { accountId } }) => (await clients.oidc.listOidcLinks({ accountId })).links,
     }),
-    defineRoute(`POST ${OIDC_PATH}/unlink`, 'session', {
-      operationId: 'unlinkOidcIssuer',
+    unlinkOidcIssuer: defineRoute(`POST ${OIDC_PATH}/unlink`, 'session', {
       summary: 'Remove links of the account to an OpenID Connect issuer',
       description: [
         'It needs the proof that linking needs, so that a session alone cannot lock out the owner.',
@@ -69,10 +65,10 @@ export function oidcLinkRoutes(context: RouteContext) {
       body: unlinkBody,
       examples: { password: EXAMPLE_PROOF },
       data: z.object({ removed: z.int().min(1) }),
-      failures: [OidcService.method.unlinkOidc],
+      failures: ['unlinkOidc'],
       message: 'Unlinked.',
       handle: (request) =>
         countPasswordFailures(context, request, (session) => clients.oidc.unlinkOidc({ ...session, ...request.body })),
     }),
-  ];
+  };
 }

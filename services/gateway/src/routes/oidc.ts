@@ -2,12 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type DomainError, fromConnectError } from '@latchkey/kit/errors/errors';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
-import {
-  type FinishOidcResponse,
-  OidcService,
-  type OidcSignedIn,
-  type StartOidcRequestSchema,
-} from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
+import type { FinishOidcResponse, OidcSignedIn, StartOidcRequestSchema } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { OIDC_PATH, readCookie } from '../authentication/cookies.ts';
@@ -44,9 +39,8 @@ const callbackQuery = z.object({
 export function oidcRoutes(context: RouteContext) {
   const { limits, publicUrl, oidcReturnUrl = publicUrl } = context;
   const ownOrigins = new Set([publicUrl, oidcReturnUrl].map((url) => new URL(url).origin));
-  return [
-    defineRoute(`GET ${OIDC_PATH}/start`, 'public', {
-      operationId: 'startOidcSignIn',
+  return {
+    startOidcSignIn: defineRoute(`GET ${OIDC_PATH}/start`, 'public', {
       summary: 'Sign in by OpenID Connect',
       description: [
         'For browsers: sends them to the issuer, which sends them back to the callback within 10 minutes.',
@@ -70,8 +64,8 @@ export function oidcRoutes(context: RouteContext) {
       },
     }),
     ...callbackRoutes(context),
-    completeRoute(context),
-  ];
+    completeOidcSignIn: completeRoute(context),
+  };
 }
 
 /** Starts a flow with a cookie, and returns the URL for the browser. */
@@ -122,26 +116,24 @@ function callbackRoutes(context: RouteContext) {
       when: 'To `OIDC_RETURN_URL`, else browsers to the dashboard, unless it is off; `error` in it is the `code` of an error.',
       always: false,
     },
-    failures: ['csrf_invalid', OidcService.method.finishOidc, 'two_factor_required'],
+    failures: ['csrf_invalid', 'finishOidc', 'two_factor_required'],
     message: 'Signed in.',
     alternativeMessage: 'Linked.',
     checkHead: checkNavigation,
   } as const;
-  return [
-    defineRoute(`GET ${OIDC_PATH}/callback`, 'public', {
+  return {
+    finishOidcSignIn: defineRoute(`GET ${OIDC_PATH}/callback`, 'public', {
       ...both,
-      operationId: 'finishOidcSignIn',
       summary: 'Come back from the only OpenID Connect issuer',
       handle: (request) => finish(request, redirectUri),
     }),
-    defineRoute(`GET ${OIDC_PATH}/callback/:issuer`, 'public', {
+    finishOidcSignInAtIssuer: defineRoute(`GET ${OIDC_PATH}/callback/:issuer`, 'public', {
       ...both,
-      operationId: 'finishOidcSignInAtIssuer',
       summary: 'Come back from one of several OpenID Connect issuers',
       params: z.object({ issuer: issuerName }),
       handle: (request) => finish(request, `${redirectUri}/${request.params.issuer}`),
     }),
-  ];
+  };
 }
 
 interface CallbackRequest {
@@ -176,7 +168,6 @@ const emailOf = ({ account }: OidcSignedIn) => account?.email ?? '';
 function completeRoute(context: RouteContext) {
   const { clients, limits, cookies } = context;
   return defineRoute(`POST ${OIDC_PATH}/complete`, 'public', {
-    operationId: 'completeOidcSignIn',
     summary: 'End a sign-in by OpenID Connect with a code',
     description: 'For accounts with two-factor authentication on, within 10 minutes after the callback and in the same browser.',
     limit: { limit: limits.signIn, per: 'ip' },
@@ -184,7 +175,7 @@ function completeRoute(context: RouteContext) {
     examples: { code: { code: '123456' } },
     data: session,
     successHeaders: sessionCookieHeader,
-    failures: [OidcService.method.completeOidc],
+    failures: ['completeOidc'],
     message: 'Signed in.',
     handle: async ({ body: { code }, raw, clientIp, reply }) => {
       const pending = readCookie(raw, 'oidc_pending') ?? '';

@@ -1,4 +1,3 @@
-import { CredentialService } from '@latchkey/proto/latchkey/identity/v1/credential_pb';
 import { z } from 'zod';
 import { countPasswordFailures } from '../authentication/sign-in-failures.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
@@ -23,21 +22,18 @@ const confirmBody = z.strictObject({ token: linkTokenText });
 export function credentialRoutes(context: RouteContext) {
   const { credentials } = context.clients;
   const limit = { limit: context.limits.signIn, per: 'ip' } as const;
-  return [
-    defineRoute('POST /api/v1/auth/password/change', 'session', {
-      operationId: 'changePassword',
+  return {
+    changePassword: defineRoute('POST /api/v1/auth/password/change', 'session', {
       summary: 'Change the password',
       description: 'Ends the other sessions of the account. An account without a password gets one.',
       limit,
       body: passwordBody,
       examples: { password: { password: EXAMPLE_PASSWORD, newPassword: 'another long passphrase' } },
-      failures: [CredentialService.method.changePassword],
       message: 'Password changed.',
       handle: (request) =>
         countPasswordFailures(context, request, (session) => credentials.changePassword({ ...session, ...request.body })),
     }),
-    defineRoute('POST /api/v1/auth/password/forgot', 'public', {
-      operationId: 'forgotPassword',
+    forgotPassword: defineRoute('POST /api/v1/auth/password/forgot', 'public', {
       summary: 'Send a mail to reset the password',
       description: [
         'The response is the same whether or not an account has the email.',
@@ -46,26 +42,23 @@ export function credentialRoutes(context: RouteContext) {
       limit,
       body: forgotBody,
       examples: { email: { email: 'ada@example.com' } },
-      failures: [CredentialService.method.startPasswordReset],
+      failures: ['startPasswordReset'],
       message: 'If an account has this email, a mail is on its way.',
       handle: ({ body: { email } }) => credentials.startPasswordReset({ email }),
     }),
-    defineRoute('POST /api/v1/auth/password/reset', 'public', {
-      operationId: 'resetPassword',
+    resetPassword: defineRoute('POST /api/v1/auth/password/reset', 'public', {
       summary: 'Reset the password with the link of a mail',
       description: 'Ends all sessions of the account. Two-factor authentication, linked issuers and management keys stay.',
       limit,
       body: resetBody,
       examples: { link: { token: EXAMPLE_TOKEN, newPassword: 'another long passphrase' } },
-      failures: [CredentialService.method.resetPassword],
       message: 'Password reset. Sign in with the new password.',
       handle: async ({ body, reply }) => {
         await credentials.resetPassword(body);
         context.cookies.clearCache(reply);
       },
     }),
-    defineRoute('POST /api/v1/auth/email/change', 'session', {
-      operationId: 'changeEmail',
+    changeEmail: defineRoute('POST /api/v1/auth/email/change', 'session', {
       summary: 'Change the email',
       description: [
         'Sends a mail with a link to the new address, and a notice to the current one.',
@@ -75,21 +68,20 @@ export function credentialRoutes(context: RouteContext) {
       limit,
       body: emailBody,
       examples: { password: { email: 'ada@new.example', password: EXAMPLE_PASSWORD } },
-      failures: [CredentialService.method.startEmailChange],
+      failures: ['startEmailChange'],
       message: 'A mail to the new address is on its way. Open its link to confirm the change.',
       handle: (request) =>
         countPasswordFailures(context, request, (session) => credentials.startEmailChange({ ...session, ...request.body })),
     }),
-    defineRoute('POST /api/v1/auth/email/confirm', 'session', {
-      operationId: 'confirmEmail',
+    confirmEmail: defineRoute('POST /api/v1/auth/email/confirm', 'session', {
       summary: 'Confirm the new email with the link of a mail',
       description: 'The session may be any of the account that asked for the change.',
       limit,
       body: confirmBody,
       examples: { link: { token: EXAMPLE_TOKEN } },
-      failures: [CredentialService.method.confirmEmailChange],
+      failures: ['confirmEmailChange'],
       message: 'Email changed.',
       handle: ({ principal: { accountId }, body: { token } }) => credentials.confirmEmailChange({ accountId, token }),
     }),
-  ];
+  };
 }

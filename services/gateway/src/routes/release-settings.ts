@@ -1,5 +1,4 @@
 import { SIGNING_KEY, SIGNING_KEY_RULE, SIGNING_KEYS_MAX } from '@latchkey/contract/release';
-import { ReleaseService } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { z } from 'zod';
 import { list } from '../routing/list.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
@@ -18,26 +17,21 @@ const fields = {
 const settings = z.object(fields).meta({ id: 'ReleaseSettings' });
 
 export function releaseSettingRoutes({ clients: { releases } }: RouteContext) {
-  const { method } = ReleaseService;
-  return [
-    defineRoute(`GET ${URL}`, 'files:read', {
-      operationId: 'getReleaseSettings',
+  return {
+    getReleaseSettings: defineRoute(`GET ${URL}`, 'files:read', {
       application: 'query',
       summary: 'Get the release settings of an application',
       data: settings,
-      failures: [method.getReleaseSettings],
       message: 'Successfully fetched release settings.',
       handle: async ({ application }) => (await releases.getReleaseSettings(application)).settings,
     }),
-    defineRoute(`PATCH ${URL}`, 'releases:write', {
-      operationId: 'updateReleaseSettings',
+    updateReleaseSettings: defineRoute(`PATCH ${URL}`, 'releases:write', {
       application: 'query',
       summary: 'Change the release settings of an application',
       description: 'Changes the given properties. `signingKeys` is the whole new list.',
       body: changeOf(fields),
       examples: { publicUpdates: { publicUpdates: true } },
       data: settings,
-      failures: [method.updateReleaseSettings],
       message: 'Release settings updated.',
       handle: async ({ application, body: { publicUpdates, signingKeys } }) => {
         const given = {
@@ -47,5 +41,5 @@ export function releaseSettingRoutes({ clients: { releases } }: RouteContext) {
         return (await releases.updateReleaseSettings({ ...application, ...given })).settings;
       },
     }),
-  ];
+  };
 }

@@ -22,8 +22,7 @@ import {
 import { fromConnectError } from '@latchkey/kit/errors/errors';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { formatCount } from '@latchkey/kit/validation/text';
-import { type Release, ReleaseService, ReleaseStatus } from '@latchkey/proto/latchkey/apps/v1/release_pb';
-import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
+import { type Release, ReleaseStatus } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { z } from 'zod';
 import type { Principal } from '../authentication/credential.ts';
 import type { Clients } from '../clients.ts';
@@ -113,30 +112,26 @@ interface OneRequest {
 
 export function releaseRoutes({ clients }: RouteContext) {
   const { releases } = clients;
-  const { method } = ReleaseService;
   const one = { params, query, data: release };
-  return [
-    defineRoute(`GET ${URL}`, 'files:read', {
-      operationId: 'listReleases',
+  return {
+    listReleases: defineRoute(`GET ${URL}`, 'files:read', {
       application: 'query',
       summary: 'List the releases of an application',
       description: `Newest first, at most ${RELEASES_LISTED_MAX}, and at most ${formatCount(RELEASES_LISTED_KB_MAX)} KB of notes and artifacts.`,
       isLarge: true,
       data: z.array(release),
-      failures: [method.listReleases],
       message: 'Successfully fetched releases.',
       handle: async ({ application }) =>
         (await releases.listReleases(application)).releases.map((release) => toRecord({ release })),
     }),
-    defineRoute(`POST ${URL}`, 'releases:write', {
-      operationId: 'createRelease',
+    createRelease: defineRoute(`POST ${URL}`, 'releases:write', {
       application: 'query',
       summary: 'Create a release',
       description: 'A draft: updaters are not offered it before it is published.',
       body: createBody,
       examples: { beta: { version: '1.4.0', channel: 'beta', notes: 'Faster start.', artifacts: [EXAMPLE_ARTIFACT] } },
       data: release,
-      failures: [method.createRelease, FileService.method.inspectFile],
+      failures: ['inspectFile'],
       message: 'Release created.',
       handle: async ({ application, body }) => {
         const { version, channel = STABLE_CHANNEL, notes = '', rolloutPercent = 100, artifacts = [] } = body;
@@ -145,22 +140,20 @@ export function releaseRoutes({ clients }: RouteContext) {
         return toRecord(await releases.createRelease({ ...application, release: given }));
       },
     }),
-    defineRoute(`GET ${URL}/:id`, 'files:read', {
+    getRelease: defineRoute(`GET ${URL}/:id`, 'files:read', {
       ...one,
-      operationId: 'getRelease',
       summary: 'Get a release',
-      failures: [method.getRelease, 'application_forbidden'],
+      failures: ['application_forbidden'],
       message: 'Successfully fetched release.',
       handle: async (request) => toRecord(await findRelease(clients, request)),
     }),
-    defineRoute(`PATCH ${URL}/:id`, 'releases:write', {
+    updateRelease: defineRoute(`PATCH ${URL}/:id`, 'releases:write', {
       ...one,
-      operationId: 'updateRelease',
       summary: 'Change a draft',
       description: 'Changes the given properties. `artifacts` is the whole new list.',
       body: updateBody,
       examples: { notes: { notes: 'Faster start, and fixes.' } },
-      failures: [method.updateRelease, FileService.method.inspectFile, 'application_forbidden'],
+      failures: ['inspectFile', 'application_forbidden'],
       message: 'Release updated.',
       handle: async (request) => {
         const { ref } = await findRelease(clients, request);
@@ -169,12 +162,11 @@ export function releaseRoutes({ clients }: RouteContext) {
         return toRecord(await releases.updateRelease({ ...ref, ...rest, ...(artifacts && { artifacts: { artifacts } }) }));
       },
     }),
-    defineRoute(`DELETE ${URL}/:id`, 'releases:write', {
+    deleteRelease: defineRoute(`DELETE ${URL}/:id`, 'releases:write', {
       params,
       query,
-      operationId: 'deleteRelease',
       summary: 'Delete a draft',
-      failures: [method.deleteRelease, 'application_forbidden'],
+      failures: ['application_forbidden'],
       message: 'Release deleted.',
       handle: async (request) => {
         const { principal, params } = request;
@@ -190,9 +182,8 @@ export function releaseRoutes({ clients }: RouteContext) {
         await checkReplay(clients, principal, applicationId);
       },
     }),
-    defineRoute(`POST ${URL}/:id/publish`, 'releases:write', {
+    publishRelease: defineRoute(`POST ${URL}/:id/publish`, 'releases:write', {
       ...one,
-      operationId: 'publishRelease',
       summary: 'Publish a release',
       description: [
         'Updaters are offered it from then on. With signing keys, each artifact must have a signature that verifies.',
@@ -201,7 +192,7 @@ export function releaseRoutes({ clients }: RouteContext) {
       body: z.strictObject({ rolloutPercent: fields.rolloutPercent.optional() }),
       isBodyOptional: true,
       examples: { tenPercent: { rolloutPercent: 10 } },
-      failures: [method.publishRelease, FileService.method.inspectFile, 'application_forbidden'],
+      failures: ['inspectFile', 'application_forbidden'],
       message: 'Release published.',
       handle: async (request) => {
         const { ref, release, signingKeys } = await findRelease(clients, request);
@@ -211,9 +202,8 @@ export function releaseRoutes({ clients }: RouteContext) {
         return toRecord(await releases.publishRelease({ ...ref, ...request.body, files }));
       },
     }),
-    defineRoute(`POST ${URL}/:id/yank`, 'releases:write', {
+    yankRelease: defineRoute(`POST ${URL}/:id/yank`, 'releases:write', {
       ...one,
-      operationId: 'yankRelease',
       summary: 'Yank a release',
       description: 'Updaters are never offered it again. Yanking it again changes nothing.',
       body: z.strictObject({
@@ -221,27 +211,26 @@ export function releaseRoutes({ clients }: RouteContext) {
       }),
       isBodyOptional: true,
       examples: { crash: { reason: 'It crashes at start.' } },
-      failures: [method.yankRelease, 'application_forbidden'],
+      failures: ['application_forbidden'],
       message: 'Release yanked.',
       handle: async (request) => {
         const { ref } = await findRelease(clients, request);
         return toRecord(await releases.yankRelease({ ...ref, reason: request.body.reason ?? '' }));
       },
     }),
-    defineRoute(`POST ${URL}/:id/rollout`, 'releases:write', {
+    setReleaseRollout: defineRoute(`POST ${URL}/:id/rollout`, 'releases:write', {
       ...one,
-      operationId: 'setReleaseRollout',
       summary: 'Change the roll-out of a release',
       body: z.strictObject({ rolloutPercent: fields.rolloutPercent }),
       examples: { half: { rolloutPercent: 50 } },
-      failures: [method.setRollout, 'application_forbidden'],
+      failures: ['setRollout', 'application_forbidden'],
       message: 'Roll-out changed.',
       handle: async (request) => {
         const { ref } = await findRelease(clients, request);
         return toRecord(await releases.setRollout({ ...ref, ...request.body }));
       },
     }),
-  ];
+  };
 }
 
 /** The release of a path, whose application the principal may use. */

@@ -32,9 +32,8 @@ const token = z
   })
   .meta({ id: 'ExchangedToken' });
 
-export const tokenRoutes = ({ clients: { trustedIssuers }, limits }: RouteContext) => [
-  defineRoute('POST /api/v1/auth/token', 'public', {
-    operationId: 'exchangeToken',
+export const tokenRoutes = ({ clients: { trustedIssuers }, limits }: RouteContext) => ({
+  exchangeToken: defineRoute('POST /api/v1/auth/token', 'public', {
     summary: 'Exchange a token for a management API key',
     description: [
       'OAuth 2.0 Token Exchange (RFC 8693): a JWT of a trusted issuer becomes a key that expires soon.',
@@ -60,4 +59,4 @@ export const tokenRoutes = ({ clients: { trustedIssuers }, limits }: RouteContex
       };
     },
   }),
-];
+});

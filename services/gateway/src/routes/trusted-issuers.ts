@@ -7,7 +7,7 @@ import {
   PASTED_KEYS_MAX,
   TRUSTED_ISSUERS_MAX,
 } from '@latchkey/contract/trusted-issuer';
-import { type TrustedIssuer, TrustedIssuerService } from '@latchkey/proto/latchkey/identity/v1/trusted_issuer_pb';
+import type { TrustedIssuer } from '@latchkey/proto/latchkey/identity/v1/trusted_issuer_pb';
 import { z } from 'zod';
 import { list } from '../routing/list.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
@@ -48,8 +48,8 @@ const createBody = z
     allApplications: keyFields.allApplications.optional(),
     applicationIds: keyFields.applicationIds.optional(),
     jwks: jwks.optional(),
-    code: twoFactorCode
-      .optional()
+    code: z
+      .optional(twoFactorCode)
       .meta({ description: 'Code of the second factor, or a recovery code, where the account has one.' }),
   })
   .refine(({ allApplications = false, applicationIds = [] }) => allApplications === (applicationIds.length === 0), RESTRICTION)
@@ -71,59 +71,52 @@ const trustedIssuer = z
 
 const params = z.object({ id: idOf('trustedIssuer', 'Id, from `listTrustedIssuers`.') });
 
-export function trustedIssuerRoutes({ clients: { trustedIssuers } }: RouteContext) {
-  return [
-    defineRoute(`GET ${URL}`, 'session', {
-      operationId: 'listTrustedIssuers',
-      summary: 'List trusted issuers',
-      isLarge: true,
-      data: z.array(trustedIssuer),
-      message: 'Successfully fetched trusted issuers.',
-      handle: async ({ principal: { accountId } }) => {
-        return (await trustedIssuers.listTrustedIssuers({ accountId })).trustedIssuers.map(toRecord);
+export const trustedIssuerRoutes = ({ clients: { trustedIssuers } }: RouteContext) => ({
+  listTrustedIssuers: defineRoute(`GET ${URL}`, 'session', {
+    summary: 'List trusted issuers',
+    isLarge: true,
+    data: z.array(trustedIssuer),
+    message: 'Successfully fetched trusted issuers.',
+    handle: async ({ principal: { accountId } }) => {
+      return (await trustedIssuers.listTrustedIssuers({ accountId })).trustedIssuers.map(toRecord);
+    },
+  }),
+  createTrustedIssuer: defineRoute(`POST ${URL}`, 'session', {
+    summary: 'Trust an issuer',
+    description: `Its tokens with these claims can be exchanged for keys with these rights (\`exchangeToken\`). An account has at most ${TRUSTED_ISSUERS_MAX}. With two-factor authentication on, \`code\` is needed, and used up.`,
+    body: createBody,
+    examples: {
+      github: {
+        name: 'GitHub Actions',
+        issuer: 'https://token.actions.githubusercontent.com',
+        audience: 'https://latchkey.acme.example',
+        claims: { repository: 'acme/editor', environment: 'production' },
+        scopes: ['files:upload', 'releases:write'],
+        allApplications: true,
+        lifetimeSeconds: 600,
       },
-    }),
-    defineRoute(`POST ${URL}`, 'session', {
-      operationId: 'createTrustedIssuer',
-      summary: 'Trust an issuer',
-      description: `Its tokens with these claims can be exchanged for keys with these rights (\`exchangeToken\`). An account has at most ${TRUSTED_ISSUERS_MAX}. With two-factor authentication on, \`code\` is needed, and used up.`,
-      body: createBody,
-      examples: {
-        github: {
-          name: 'GitHub Actions',
-          issuer: 'https://token.actions.githubusercontent.com',
-          audience: 'https://latchkey.acme.example',
-          claims: { repository: 'acme/editor', environment: 'production' },
-          scopes: ['files:upload', 'releases:write'],
-          allApplications: true,
-          lifetimeSeconds: 600,
-        },
-      },
-      data: trustedIssuer,
-      failures: [TrustedIssuerService.method.createTrustedIssuer],
-      message: 'Issuer trusted.',
-      handle: async ({ principal: { accountId }, body }) => {
-        const { claims, jwks: keys, allApplications = false, applicationIds = [], ...plain } = body;
-        const created = await trustedIssuers.createTrustedIssuer({
-          ...{ accountId, ...plain, allApplications, applicationIds, claims: JSON.stringify(claims) },
-          ...(keys && { jwks: JSON.stringify(keys) }),
-        });
-        return toRecord(created.trustedIssuer as TrustedIssuer);
-      },
-    }),
-    defineRoute(`DELETE ${URL}/:id`, 'session', {
-      operationId: 'deleteTrustedIssuer',
-      summary: 'Stop trusting an issuer',
-      description: 'Its keys are revoked, from the next request on.',
-      params,
-      failures: [TrustedIssuerService.method.deleteTrustedIssuer],
-      message: 'Issuer no longer trusted.',
-      handle: async ({ principal: { accountId }, params: { id } }) => {
-        await trustedIssuers.deleteTrustedIssuer({ accountId, trustedIssuerId: id });
-      },
-    }),
-  ];
-}
+    },
+    data: trustedIssuer,
+    message: 'Issuer trusted.',
+    handle: async ({ principal: { accountId }, body }) => {
+      const { claims, jwks: keys, allApplications = false, applicationIds = [], ...plain } = body;
+      const created = await trustedIssuers.createTrustedIssuer({
+        ...{ accountId, ...plain, allApplications, applicationIds, claims: JSON.stringify(claims) },
+        ...(keys && { jwks: JSON.stringify(keys) }),
+      });
+      return toRecord(created.trustedIssuer as TrustedIssuer);
+    },
+  }),
+  deleteTrustedIssuer: defineRoute(`DELETE ${URL}/:id`, 'session', {
+    summary: 'Stop trusting an issuer',
+    description: 'Its keys are revoked, from the next request on.',
+    params,
+    message: 'Issuer no longer trusted.',
+    handle: async ({ principal: { accountId }, params: { id } }) => {
+      await trustedIssuers.deleteTrustedIssuer({ accountId, trustedIssuerId: id });
+    },
+  }),
+});
 
 function toRecord({ claims, jwks, ...record }: TrustedIssuer) {
   return { ...record, claims: JSON.parse(claims), jwks: jwks && JSON.parse(jwks) };

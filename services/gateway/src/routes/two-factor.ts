@@ -1,4 +1,3 @@
-import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_factor_pb';
 import { z } from 'zod';
 import { countPasswordFailures } from '../authentication/sign-in-failures.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
@@ -16,9 +15,8 @@ const disableBody = z.strictObject({
 export function twoFactorRoutes(context: RouteContext) {
   const { clients, limits } = context;
   const { twoFactor } = clients;
-  return [
-    defineRoute('POST /api/v1/auth/two-factor/set-up', 'session', {
-      operationId: 'setUpTwoFactor',
+  return {
+    setUpTwoFactor: defineRoute('POST /api/v1/auth/two-factor/set-up', 'session', {
       summary: 'Set up two-factor authentication',
       description:
         'Makes the secret for an authenticator app. Nothing changes before it is enabled; each call makes another secret.',
@@ -29,29 +27,25 @@ export function twoFactorRoutes(context: RouteContext) {
       message: 'Two-factor authentication set up.',
       handle: ({ principal: { accountId } }) => twoFactor.setUpTwoFactor({ accountId }),
     }),
-    defineRoute('POST /api/v1/auth/two-factor/enable', 'session', {
-      operationId: 'enableTwoFactor',
+    enableTwoFactor: defineRoute('POST /api/v1/auth/two-factor/enable', 'session', {
       summary: 'Enable two-factor authentication',
       description: 'Ends the other sessions of the account. The recovery codes are shown once; each can replace a code once.',
       body: enableBody,
       examples: { code: { code: '123456' } },
       data: z.object({ recoveryCodes: z.array(z.string()).length(10) }),
-      failures: [TwoFactorService.method.enableTwoFactor],
       message: 'Two-factor authentication enabled.',
       handle: ({ principal: { accountId, credentialId: sessionId }, body: { code } }) =>
         twoFactor.enableTwoFactor({ accountId, sessionId, code }),
     }),
-    defineRoute('POST /api/v1/auth/two-factor/disable', 'session', {
-      operationId: 'disableTwoFactor',
+    disableTwoFactor: defineRoute('POST /api/v1/auth/two-factor/disable', 'session', {
       summary: 'Disable two-factor authentication',
       description: 'Ends the other sessions of the account. The secret and the recovery codes are deleted.',
       limit: { limit: limits.twoFactorDisabling, per: 'account' },
       body: disableBody,
       examples: { code: { password: 'correct horse battery staple', code: '123456' } },
-      failures: [TwoFactorService.method.disableTwoFactor],
       message: 'Two-factor authentication disabled.',
       handle: (request) =>
         countPasswordFailures(context, request, (session) => twoFactor.disableTwoFactor({ ...session, ...request.body })),
     }),
-  ];
+  };
 }

@@ -3,13 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { DOWNLOAD_URL_LIFETIME_S } from '@latchkey/contract/download-url';
 import { isSemver, SEMVER_RULE } from '@latchkey/contract/release';
 import { namesEntity } from '@latchkey/kit/http/entity-tag';
-import {
-  type GetFeedResponse,
-  type Release,
-  type ReleaseArtifact,
-  ReleaseService,
-} from '@latchkey/proto/latchkey/apps/v1/release_pb';
-import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
+import type { GetFeedResponse, Release, ReleaseArtifact } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import type { FastifyReply } from 'fastify';
 import semver from 'semver';
 import { z } from 'zod';
@@ -66,10 +60,9 @@ export function updateRoutes({ clients, limits, publicUrl }: RouteContext) {
   /** A feed; `render` returns undefined if there is no release for it. */
   const feedRoute = (name: string, bytesResponse: string, summary: string, render: (feed: Feed) => string | undefined) =>
     defineRoute(`GET ${URL}/${name}`, 'public', {
-      operationId: `getFeed${name.replace(/(?:^|[-.])(\w)/g, (_, letter: string) => letter.toUpperCase())}`,
       summary,
       description: '`Authorization: Bearer <httpKey>`, unless the application has public updates.',
-      ...{ limit, params: feedParams, query, bytesResponse, failures: [ReleaseService.method.getFeed], message: '' },
+      ...{ limit, params: feedParams, query, bytesResponse, failures: ['getFeed'], message: '' },
       handle: async (request) => {
         const feed = await readFeed(request);
         const body = render(feed);
@@ -78,9 +71,17 @@ export function updateRoutes({ clients, limits, publicUrl }: RouteContext) {
       },
     });
 
-  return [
-    defineRoute(`GET ${URL}/tauri/:target/:arch/:version`, 'public', {
-      operationId: 'getFeedTauri',
+  const electronRoutes = Object.entries(ELECTRON_FEEDS).map(([name, [system, artifactsOf]]) => {
+    const operationId = `getFeed${name.replace(/(?:^|[-.])(\w)/g, (_, letter: string) => letter.toUpperCase())}`;
+    const route = feedRoute(name, 'text/yaml', `Get the feed of electron-updater for ${system}`, ({ offered, urlOf }) => {
+      const release = offered.find((found) => artifactsOf(found).length > 0);
+      return release && electronUpdate(release, artifactsOf(release), urlOf);
+    });
+    return [operationId, route] as const;
+  });
+
+  return {
+    getFeedTauri: defineRoute(`GET ${URL}/tauri/:target/:arch/:version`, 'public', {
       summary: 'Get the update for Tauri’s updater',
       description: '204 if there is no higher version. `Authorization: Bearer <httpKey>`, unless the updates are public.',
       limit,
@@ -91,7 +92,7 @@ export function updateRoutes({ clients, limits, publicUrl }: RouteContext) {
       }),
       query,
       bytesResponse: 'application/json',
-      failures: [ReleaseService.method.getFeed],
+      failures: ['getFeed'],
       message: '',
       handle: async (request) => {
         const feed = await readFeed(request);
@@ -105,20 +106,14 @@ export function updateRoutes({ clients, limits, publicUrl }: RouteContext) {
         return request.reply.headers(cacheHeaders(feed)).code(204).send();
       },
     }),
-    ...Object.entries(ELECTRON_FEEDS).map(([name, [system, artifactsOf]]) =>
-      feedRoute(name, 'text/yaml', `Get the feed of electron-updater for ${system}`, ({ offered, urlOf }) => {
-        const release = offered.find((found) => artifactsOf(found).length > 0);
-        return release && electronUpdate(release, artifactsOf(release), urlOf);
-      }),
+    ...Object.fromEntries(electronRoutes),
+    getFeedAppcastXml: feedRoute('appcast.xml', 'application/xml', 'Get the appcast for Sparkle', (feed) =>
+      appcast(feed.applicationName, feed.offered, feed.urlOf),
     ),
-    feedRoute('appcast.xml', 'application/xml', 'Get the appcast for Sparkle', ({ applicationName, offered, urlOf }) =>
-      appcast(applicationName, offered, urlOf),
-    ),
-    feedRoute('latest.json', 'application/json', 'Get the latest release', ({ offered: [release], urlOf }) => {
-      return release && latestJson(release, urlOf);
+    getFeedLatestJson: feedRoute('latest.json', 'application/json', 'Get the latest release', (feed) => {
+      return feed.offered[0] && latestJson(feed.offered[0], feed.urlOf);
     }),
-    defineRoute(`GET ${URL}/download/:token/:name`, 'public', {
-      operationId: 'downloadUpdate',
+    downloadUpdate: defineRoute(`GET ${URL}/download/:token/:name`, 'public', {
       summary: 'Download a file of a release',
       description: 'URLs of feeds. They need no credential, are valid for a day, and get 404 once the release is yanked.',
       limit,
@@ -127,7 +122,7 @@ export function updateRoutes({ clients, limits, publicUrl }: RouteContext) {
         name: text('Name of the artifact.', 'Acme-1.4.0.exe'),
       }),
       redirects: { when: 'To the bytes of the file, with ranges.', always: true },
-      failures: [ReleaseService.method.resolveDownload, FileService.method.createDownloadUrl],
+      failures: ['resolveDownload', 'createDownloadUrl'],
       message: '',
       handle: async ({ params, reply }) => {
         const { accountId, fileId } = await releases.resolveDownload(params);
@@ -136,7 +131,7 @@ export function updateRoutes({ clients, limits, publicUrl }: RouteContext) {
         return reply.header('cache-control', 'no-store').redirect(url);
       },
     }),
-  ];
+  };
 }
 
 /** The HTTP key of a request. A malformed one is empty, which matches no key. */

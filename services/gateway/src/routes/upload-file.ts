@@ -1,14 +1,13 @@
 import { commonErrors, DomainError, fromConnectError } from '@latchkey/kit/errors/errors';
-import { FileService, UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
+import { UploadFileResponseSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { z } from 'zod';
 import { digestHeaders, requireDigest } from '../http/content-digest.ts';
 import { announcedByteSize, sendContinue } from '../http/request-body.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationQuery, checksum, fileName, flag, idOf } from '../routing/schemas.ts';
 
-export const uploadFileRoutes = ({ clients: { files }, filesData, limits }: RouteContext) => [
-  defineRoute('POST /api/v1/panel/upload-file', 'files:upload', {
-    operationId: 'uploadFile',
+export const uploadFileRoutes = ({ clients: { files }, filesData, limits }: RouteContext) => ({
+  uploadFile: defineRoute('POST /api/v1/panel/upload-file', 'files:upload', {
     application: 'query',
     summary: 'Upload a file',
     description:
@@ -18,15 +17,15 @@ export const uploadFileRoutes = ({ clients: { files }, filesData, limits }: Rout
     examples: { text: 'Hello, Latchkey!\n' },
     query: applicationQuery.extend({
       fileName,
-      replace: flag
-        .optional()
+      replace: z
+        .optional(flag)
         .meta({ description: 'True to replace the file that has the name, if there is one.', examples: [true] }),
     }),
     headers: digestHeaders,
     data: z
       .object({ id: idOf('file', 'File id.'), byteSize: z.int().meta({ examples: [17] }), checksum })
       .meta({ id: 'UploadedFile' }),
-    failures: ['content_digest_required', FileService.method.beginUpload, UploadFileResponseSchema],
+    failures: ['content_digest_required', 'beginUpload', UploadFileResponseSchema],
     message: 'File uploaded.',
     handle: async ({ application, raw, reply, query, headers }) => {
       const { fileName, replace = false } = query;
@@ -57,4 +56,4 @@ export const uploadFileRoutes = ({ clients: { files }, filesData, limits }: Rout
       });
     },
   }),
-];
+});

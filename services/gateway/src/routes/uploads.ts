@@ -4,7 +4,7 @@ import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { UNFINISHED_UPLOADS_MAX, UPLOAD_METADATA_LENGTH_MAX } from '@latchkey/contract/resumable-upload';
 import { fromConnectError } from '@latchkey/kit/errors/errors';
 import { ChunkedRequest } from '@latchkey/kit/http/chunked-request';
-import { AppendUploadResponseSchema, type Upload, UploadService } from '@latchkey/proto/latchkey/files/v1/upload_pb';
+import { AppendUploadResponseSchema, type Upload } from '@latchkey/proto/latchkey/files/v1/upload_pb';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import type { Principal } from '../authentication/credential.ts';
@@ -109,9 +109,8 @@ type UploadRequest = Parameters<typeof readRequestBody>[0];
 
 export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
   const { uploads, files } = clients;
-  const { method } = UploadService;
   const tus = { headersAlways: TUS, checkHead: checkVersion };
-  const failures = [method.getUpload, AppendUploadResponseSchema, 'application_forbidden', 'tus_version_unsupported'] as const;
+  const failures = ['getUpload', AppendUploadResponseSchema, 'application_forbidden', 'tus_version_unsupported'] as const;
 
   /** The upload of a path, whose application the principal may use. */
   async function find(
@@ -136,9 +135,8 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
     return append(found.id, Number(found.byteOffset), request, Readable.from([]));
   }
 
-  return [
-    defineRoute(`OPTIONS ${URL}`, 'public', {
-      operationId: 'describeUploads',
+  return {
+    describeUploads: defineRoute(`OPTIONS ${URL}`, 'public', {
       summary: 'Describe the tus protocol of this service',
       headersAlways: TUS,
       successStatus: 204,
@@ -153,9 +151,8 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
         reply.headers({ 'tus-extension': EXTENSIONS, 'tus-max-size': String(fileSizeMibMax * 1024n * 1024n) });
       },
     }),
-    defineRoute(`POST ${URL}`, 'files:upload', {
+    createUpload: defineRoute(`POST ${URL}`, 'files:upload', {
       ...tus,
-      operationId: 'createUpload',
       summary: 'Create a resumable upload',
       description: [
         'tus 1.0.0. Makes the checks of `uploadFile`, and reserves the name, the storage and one file until the upload expires, 24 hours after its last chunk.',
@@ -172,13 +169,7 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
       data: upload,
       successStatus: 201,
       successHeaders: { Location: 'Path of the upload.', ...OFFSET_HEADERS },
-      failures: [
-        'tus_version_unsupported',
-        'application_not_found',
-        'application_forbidden',
-        method.createUpload,
-        AppendUploadResponseSchema,
-      ],
+      failures: ['tus_version_unsupported', 'application_not_found', 'application_forbidden', AppendUploadResponseSchema],
       message: 'Upload created.',
       handle: async (request) => {
         const { principal, headers, raw, reply } = request;
@@ -209,9 +200,8 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
         return describe(reply, await appended);
       },
     }),
-    defineRoute(`GET ${URL}`, 'files:upload', {
+    listUploads: defineRoute(`GET ${URL}`, 'files:upload', {
       ...tus,
-      operationId: 'listUploads',
       summary: 'List the unfinished uploads',
       description: 'Oldest first. A restricted key gets those of its applications.',
       headers: tusHeaders.partial(),
@@ -224,9 +214,8 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
         return found.uploads.filter(isAllowed).map(toRecord);
       },
     }),
-    defineRoute(`GET ${URL}/:id`, 'files:upload', {
+    getUpload: defineRoute(`GET ${URL}/:id`, 'files:upload', {
       ...tus,
-      operationId: 'getUpload',
       summary: 'Get an upload',
       description: '`HEAD` is the request of tus. A finished upload is remembered for 24 hours.',
       params,
@@ -242,9 +231,8 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
         return describe(request.reply, await complete(found, request));
       },
     }),
-    defineRoute(`PATCH ${URL}/:id`, 'files:upload', {
+    appendUpload: defineRoute(`PATCH ${URL}/:id`, 'files:upload', {
       ...tus,
-      operationId: 'appendUpload',
       summary: 'Append a chunk to an upload',
       description: [
         'tus 1.0.0. Bytes that arrive before a failure stay: `HEAD` says where to continue. One chunk at a time for each upload.',
@@ -267,15 +255,14 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
         describe(reply, await (isRepeated ? complete(found, request) : append(found.id, headers['upload-offset'], request)));
       },
     }),
-    defineRoute(`DELETE ${URL}/:id`, 'files:upload', {
+    endUpload: defineRoute(`DELETE ${URL}/:id`, 'files:upload', {
       ...tus,
-      operationId: 'endUpload',
       summary: 'End an unfinished upload',
       description: 'Removes what it stored, and frees what it reserved. A finished one keeps its file.',
       params,
       headers: tusHeaders,
       successStatus: 204,
-      failures: [method.endUpload, 'application_forbidden', 'tus_version_unsupported'],
+      failures: ['application_forbidden', 'tus_version_unsupported'],
       message: '',
       handle: async (request) => {
         const { principal, params } = request;
@@ -287,7 +274,7 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
         await checkReplay(clients, principal, applicationId);
       },
     }),
-  ];
+  };
 }
 
 /** Sets the headers of tus for an upload, and returns its record. */

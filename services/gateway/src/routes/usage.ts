@@ -1,4 +1,3 @@
-import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { z } from 'zod';
 import { checkOwned } from '../routing/resolve-application.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
@@ -16,9 +15,8 @@ const dailyUsage = z
   })
   .meta({ id: 'DailyUsage' });
 
-export const usageRoutes = ({ clients, countLiveClients }: RouteContext) => [
-  defineRoute('GET /api/v1/panel/get-usage', 'applications:read', {
-    operationId: 'getUsage',
+export const usageRoutes = ({ clients, countLiveClients }: RouteContext) => ({
+  getUsage: defineRoute('GET /api/v1/panel/get-usage', 'applications:read', {
     application: 'query',
     summary: 'Get the usage of an application by day',
     description: [
@@ -28,27 +26,23 @@ export const usageRoutes = ({ clients, countLiveClients }: RouteContext) => [
     query: z.object({ applicationId, days: dayCount }),
     data: z.array(dailyUsage),
     message: 'Successfully fetched usage',
-    failures: [ApplicationService.method.listDailyUsage],
+    failures: ['listDailyUsage'],
     handle: async ({ application, query: { days } }) =>
       (await clients.applications.listDailyUsage({ ...application, days })).days,
   }),
-  defineRoute('GET /api/v1/panel/get-live-clients', 'applications:read', {
-    operationId: 'getLiveClients',
+  getLiveClients: defineRoute('GET /api/v1/panel/get-live-clients', 'applications:read', {
     application: 'query',
     summary: 'Get the number of live clients of an application',
     description:
       'The clients that are connected to all nodes together, as of a second ago. Those of a node that was killed count for 8 seconds more.',
     data: z.object({
-      clients: z
-        .int()
-        .nullable()
-        .meta({ description: 'Null while it is not known.', examples: [42] }),
+      clients: z.nullable(z.int()).meta({ description: 'Null while it is not known.', examples: [42] }),
     }),
     message: 'Successfully fetched live clients',
-    failures: [ApplicationService.method.findOwnedApplications, 'application_not_found'],
+    failures: ['findOwnedApplications', 'application_not_found'],
     handle: async ({ application }) => {
       await checkOwned(clients, application);
       return { clients: await countLiveClients(application.applicationId).catch(() => null) };
     },
   }),
-];
+});

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { DescMessage, DescMethod } from '@bufbuild/protobuf';
+import type { DescMessage } from '@bufbuild/protobuf';
 import type { Scope } from '@latchkey/contract/scopes';
 import type { AccountChanges } from '@latchkey/kit/redis/account-changes';
 import type { FastifyReply } from 'fastify';
@@ -8,7 +8,7 @@ import type { Authenticator } from '../authentication/authenticator.ts';
 import type { Cookies } from '../authentication/cookies.ts';
 import type { Principal } from '../authentication/credential.ts';
 import type { SignInFailures } from '../authentication/sign-in-failures.ts';
-import type { Clients } from '../clients.ts';
+import type { Clients, MethodName } from '../clients.ts';
 import type { CursorSigner } from '../cursor/cursor-signer.ts';
 import type { errors } from '../errors.ts';
 import type { FilesDataPath } from '../files-data-path.ts';
@@ -52,7 +52,7 @@ export type Access = Scope | 'session' | 'public';
 export type ApplicationIn = 'query' | 'body';
 
 /** A called method, the response to a forwarded body, or an error of the gateway. */
-export type Failure = DescMethod | DescMessage | keyof typeof errors;
+export type Failure = MethodName | DescMessage | keyof typeof errors;
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE' | 'OPTIONS';
 
@@ -99,8 +99,6 @@ export interface RouteDefinition<
 > {
   /** The schema with `applicationId`. The query is that id alone unless `query` is set. */
   readonly application?: In;
-  /** Name in generated clients. */
-  readonly operationId: string;
   readonly summary: string;
   readonly description?: string;
   readonly limit?: RouteLimit;
@@ -142,7 +140,10 @@ export interface RouteDefinition<
   readonly pageSize?: number;
   /** Meaning of each further header of a success, by name. */
   readonly successHeaders?: Readonly<Record<string, string>>;
-  /** Sources of its errors, besides those that its access and schemas imply. */
+  /**
+   * Sources of its errors, besides those that its access and schemas imply, and the method that has
+   * the name of the route.
+   */
   readonly failures?: readonly Failure[];
   readonly message: string;
   readonly alternativeMessage?: string;
@@ -158,8 +159,12 @@ export interface Route extends RouteDefinition<Access, ApplicationIn | undefined
   readonly method: Method;
   readonly url: string;
   readonly access: Access;
+  /** Its key in its file, and its name in generated clients. */
+  readonly operationId: string;
   readonly tag: Tag;
 }
+
+export type Definition = Omit<Route, 'operationId' | 'tag'>;
 
 /**
  * Declares a route; the handler's types follow from the schemas.
@@ -173,7 +178,7 @@ export function defineRoute<
   P extends z.ZodType,
   H extends z.ZodType = z.ZodType,
   In extends ApplicationIn | undefined = undefined,
->(target: `${Method} ${string}`, access: A, definition: RouteDefinition<A, In, B, Q, P, H>): Omit<Route, 'tag'> {
+>(target: `${Method} ${string}`, access: A, definition: RouteDefinition<A, In, B, Q, P, H>): Definition {
   const [method, url] = target.split(' ') as [Method, string];
   const query = definition.application === 'query' ? { query: applicationQuery } : {};
   return { ...query, ...definition, method, url, access } as unknown as Route;
