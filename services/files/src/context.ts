@@ -8,7 +8,6 @@ import { stopAll } from '@latchkey/kit/process/lifecycle';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { createAvatarLimits } from './avatars/avatar-quota.ts';
 import type { AvatarWorkerConfig, FilesConfig } from './config.ts';
-import type { FilesDatabase } from './db/schema.ts';
 import { createFileLimits } from './limits.ts';
 import { createDetachFile, createFindOwned, createUsageCounts } from './storage/application/application.client.ts';
 import { createDownloadUrls } from './storage/download/download-url.ts';
@@ -25,7 +24,7 @@ export type FilesContext = Readonly<ReturnType<typeof openContext>['ctx']>;
 /** Opens the database and the object store. Nothing is connected before the first use. */
 export function openStorage(config: AvatarWorkerConfig, logger: Logger) {
   const { DATABASE_URL: url, DATABASE_POOL_MAX: poolMax } = config;
-  const database = createDatabase<FilesDatabase>({ url, schema: SCHEMA, poolMax, logger });
+  const database = createDatabase<unknown>({ url, schema: SCHEMA, poolMax, logger });
   const store = createObjectStore(config);
   const close = () => stopAll(store.close, () => database.close());
   const ctx = { db: database.db, pool: database.pool, store, avatarLimits: createAvatarLimits(config), logger };

@@ -6,7 +6,6 @@ import { copyFile, type OnBytes, sync, syncFolder } from '@latchkey/embedded/pos
 import { startPostgres } from '@latchkey/embedded/postgres/postgres';
 import { findPostgres, readAdminUrl } from '@latchkey/embedded/postgres/running-postgres';
 import { readServiceDatabaseUrl } from '@latchkey/embedded/postgres/service-databases';
-import type { FilesDatabase } from '@latchkey/files/db/schema';
 import { EXIT, runCheck } from '@latchkey/files/storage/reconciler/check-command';
 import { selectUnknownKeys } from '@latchkey/files/storage/reconciler/reconciler.store';
 import { createDatabase } from '@latchkey/kit/database/database';
@@ -118,7 +117,7 @@ async function verify(stage: string, cluster: CopiedCluster, snapshot: ObjectSna
 /** Leaves out the objects of uploads that were committed after the moment of the backup. */
 async function copyKnownObjects(url: string, snapshot: ObjectSnapshot, targetDir: string, onBytes: OnBytes): Promise<void> {
   await mkdir(targetDir, { recursive: true, mode: 0o700 });
-  const database = createDatabase<FilesDatabase>({ url, schema: 'files', poolMax: 1, logger: createLogger('backup', 'silent') });
+  const database = createDatabase<unknown>({ url, schema: 'files', poolMax: 1, logger: createLogger('backup', 'silent') });
   try {
     const keys = [...snapshot.keys()];
     for (let start = 0; start < keys.length; start += KEYS_PER_QUERY) {

@@ -2,13 +2,37 @@ import { formatActor, type Origin } from '@latchkey/audit/actor';
 import type { CallIdentity } from '@latchkey/audit/idempotency';
 import type { PreparedCall } from '@latchkey/audit/idempotency.store';
 import { hasEnded } from '@latchkey/kit/database/process-lock';
-import { type Kysely, type Selectable, sql } from 'kysely';
-import type { AvatarTable, FilesDatabase } from '../db/schema.ts';
+import { sql } from 'kysely';
+import type { Db } from '../db/schema.ts';
 import { afterMs, type Claim, OWN_REMOVAL_MS } from '../storage/object-deletion/object-deletion.store.ts';
 
-type Db = Kysely<FilesDatabase>;
+/**
+ * `waiting` for its image; `stored`, before identity knows of it; `recorded` as the account's;
+ * `replaced` by another; `refused` because of what was sent; `abandoned` as no worker made it in
+ * time. A row `removing` is the removal of the avatars before it, which identity may not
+ * know of; it ends as `replaced`.
+ */
+type AvatarState = 'waiting' | 'stored' | 'recorded' | 'removing' | 'replaced' | 'refused' | 'abandoned';
 
-export type Avatar = Selectable<AvatarTable>;
+/**
+ * An uploaded avatar. Its objects are `<account_id>/<raw_id>`, whose deletion is scheduled before
+ * it is stored, and `<account_id>/<image_id>`, which exists while it is `stored` or `recorded`.
+ */
+export interface Avatar {
+  readonly id: string;
+  readonly account_id: string;
+  readonly state: AvatarState;
+  readonly raw_id: string;
+  readonly image_id: string | null;
+  readonly refusal: string | null;
+  readonly created_at: Date;
+  readonly actor: string | null;
+  readonly request_id: string | null;
+  /** Call with an idempotency key, and its sealed result, which is kept once the image is stored. */
+  readonly idempotency_id: Buffer | null;
+  readonly idempotency_fingerprint: Buffer | null;
+  readonly idempotency_result: Buffer | null;
+}
 
 /** Retention of the row of an ended avatar, which an upload may wait for. */
 const ENDED_MS = 10 * 60_000;
@@ -57,7 +81,7 @@ export async function endOrphan(db: Db, call: CallIdentity): Promise<boolean> {
 }
 
 export async function selectAvatar(db: Db, id: string): Promise<Avatar | undefined> {
-  return db.selectFrom('avatar').selectAll().where('id', '=', id).executeTakeFirst();
+  return (await sql<Avatar>`select * from avatar where id = ${id}`.execute(db)).rows[0];
 }
 
 /** Ends an avatar that waits for its image; false where it no longer does. */

@@ -1,9 +1,11 @@
 import { type Kysely, sql } from 'kysely';
 
 export async function up(db: Kysely<unknown>): Promise<void> {
+  // The object of a file is `<application_id>/<object_id>`, and exists as long as the row.
   await sql`
     create table file (
       id uuid primary key,
+      -- The upload that replaced the content; null while it is the first, whose id is the file's.
       object_id uuid,
       account_id uuid not null,
       application_id uuid not null,
@@ -23,12 +25,14 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 1000,
       autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000
     )`.execute(db);
+  // A table apart, as changed rows of `file` cost its index-only scans.
   await sql`
     create table file_download_url (
       file_id uuid primary key references file on delete cascade,
       created_count bigint not null,
       last_created_at timestamptz(3) not null
     )`.execute(db);
+  // Digests of a file of a release, which its upload did not make. Minisign signs BLAKE2b-512.
   await sql`
     create table file_digest (
       file_id uuid primary key references file on delete cascade,
@@ -43,6 +47,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       charged_mib bigint not null check (charged_mib >= 0)
     )`.execute(db);
   await sql`create index application_usage_of_account on application_usage (account_id)`.execute(db);
+  // An upload between its announcement and its end. It is the account's lease, of which there is
+  // one. Its process renews `lease_until`; once that has passed, the upload is abandoned: the
+  // removal of its object replaces the row.
   await sql`
     create table upload_intent (
       id uuid primary key,
@@ -51,7 +58,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       display_name text not null,
       byte_size bigint,
       expected_checksum bytea,
+      -- Most bytes that the allowance left when it began.
       byte_size_max bigint not null,
+      -- True if it may replace the file that has its name by then.
       is_replacement boolean not null default false,
       ticket_hash bytea not null constraint upload_ticket unique,
       actor text,
@@ -64,6 +73,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       created_at timestamptz not null default now()
     )`.execute(db);
   await sql`create index upload_intent_expiry on upload_intent (lease_until)`.execute(db);
+  // While it is `open` and not expired, a resumable upload reserves its name and its charge. The
+  // process that receives a chunk has claimed it, and renews `lease_until`. Its objects are
+  // `<application_id>/<id>`, and beside it those of `claim_id` and of `store_state.tail`.
   await sql`
     create table resumable_upload (
       id uuid primary key,
@@ -74,7 +86,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       charged_mib bigint not null,
       expected_checksum bytea,
       metadata text not null,
+      -- 'stored' has its file; 'ended' failed, expired or was ended. Both are remembered for a day.
       state text not null default 'open' check (state in ('open', 'stored', 'ended')),
+      -- Durable bytes, and where the store has them.
       byte_offset bigint not null default 0 check (byte_offset between 0 and byte_size),
       store_state jsonb not null default '{}',
       claim_id uuid,
@@ -82,6 +96,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       process_lock bigint,
       lease_until timestamptz,
       checksum bytea,
+      -- The file that it replaces; null where the file has the id of the upload.
       file_id uuid,
       created_at timestamptz not null default now(),
       expires_at timestamptz not null
@@ -93,16 +108,19 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     create unique index resumable_upload_name on resumable_upload (application_id, display_name) where state = 'open'`.execute(
     db,
   );
+  // Objects to remove, whose rows are deleted.
   await sql`
     create table object_deletion (
       object_key text primary key,
       due_at timestamptz not null default now()
     )`.execute(db);
   await sql`create index object_deletion_due on object_deletion (due_at)`.execute(db);
+  // Tombstones of applications, which take no commits, while their events may come again.
   await sql`
     create table deleted_application (
       application_id uuid primary key,
       created_at timestamptz not null default now(),
+      -- Time when its files and its usage were gone.
       completed_at timestamptz
     )`.execute(db);
   await sql`create index deleted_application_age on deleted_application (created_at)`.execute(db);

@@ -1,8 +1,6 @@
 import type { DeletedApplication } from '@latchkey/deletions/follow-deletions';
-import { type Kysely, sql } from 'kysely';
-import type { FilesDatabase } from '../../db/schema.ts';
-
-type Db = Kysely<FilesDatabase>;
+import { sql } from 'kysely';
+import type { Db } from '../../db/schema.ts';
 
 export async function insertTombstone(tx: Db, applicationId: string): Promise<void> {
   await sql`insert into deleted_application (application_id) values (${applicationId}) on conflict do nothing`.execute(tx);

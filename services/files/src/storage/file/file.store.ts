@@ -1,11 +1,9 @@
 import type { Origin } from '@latchkey/audit/actor';
 import { type Changes, recordAudit } from '@latchkey/audit/record';
 import { isMissingTable } from '@latchkey/kit/database/database';
-import { type Insertable, type Kysely, sql } from 'kysely';
+import { sql } from 'kysely';
 import type pg from 'pg';
-import type { FilesDatabase, FileTable } from '../../db/schema.ts';
-
-type Db = Kysely<FilesDatabase>;
+import type { Db } from '../../db/schema.ts';
 
 export interface StoredFile {
   readonly id: string;
@@ -129,8 +127,13 @@ export async function deleteFiles(
   return rows;
 }
 
-export async function insertFile(tx: Db, row: Insertable<FileTable>): Promise<void> {
-  await tx.insertInto('file').values(row).execute();
+export async function insertFile(tx: Db, accountId: string, file: Omit<StoredFile, 'objectId'>): Promise<void> {
+  const { id, applicationId, displayName, byteSize, checksum, contentType, createdAt } = file;
+  await sql`
+    insert into file (id, account_id, application_id, display_name, byte_size, checksum, content_type, created_at)
+    values (${id}, ${accountId}, ${applicationId}, ${displayName}, ${byteSize}, ${checksum}, ${contentType}, ${createdAt})`.execute(
+    tx,
+  );
 }
 
 /** Locks the file that has a name, for its replacement: a deletion or the reading of it waits. */

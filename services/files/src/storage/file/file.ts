@@ -5,9 +5,8 @@ import { FILE_NAME, FILE_NAME_LENGTH_MAX } from '@latchkey/contract/file-name';
 import { withoutInvisible } from '@latchkey/contract/invisible';
 import { isUniqueViolation } from '@latchkey/kit/database/database';
 import { parseId } from '@latchkey/kit/validation/id';
-import type { Kysely } from 'kysely';
 import type { FilesContext } from '../../context.ts';
-import type { FilesDatabase } from '../../db/schema.ts';
+import type { Db } from '../../db/schema.ts';
 import { errors } from '../../proto-errors.ts';
 import { type ApplicationRef, parseRef, readOwned, requireOwned } from '../application/owned-application.ts';
 import { insertObjectDeletions, OWN_REMOVAL_MS } from '../object-deletion/object-deletion.store.ts';
@@ -113,7 +112,7 @@ export async function deleteFile(ctx: Acting<FilesContext>, given: ApplicationRe
  * application has no such file, or the file has another object than the given one.
  */
 export async function deleteFileRow(
-  tx: Kysely<FilesDatabase>,
+  tx: Db,
   { applicationId, ...which }: { readonly applicationId: string; readonly fileId: string; readonly objectId?: string },
   { origin, because }: { readonly origin: Origin; readonly because?: string },
 ): Promise<string | undefined> {

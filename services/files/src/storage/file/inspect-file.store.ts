@@ -1,5 +1,5 @@
-import { type Kysely, sql } from 'kysely';
-import type { FilesDatabase } from '../../db/schema.ts';
+import { sql } from 'kysely';
+import type { Db } from '../../db/schema.ts';
 
 export interface Digests {
   readonly sha512: Buffer;
@@ -10,7 +10,7 @@ export interface Digests {
  * A file and its digests, which are null before it was read. Waits for a deletion or replacement to
  * end.
  */
-export async function selectForRelease(db: Kysely<FilesDatabase>, applicationId: string, fileId: string) {
+export async function selectForRelease(db: Db, applicationId: string, fileId: string) {
   type Row = { objectId: string; size: number; checksum: Buffer; sha512: Buffer | null; blake2b512: Buffer | null };
   const { rows } = await sql<Row>`
     select coalesce(object_id, id) as "objectId", byte_size::float8 as size, checksum, sha512, blake2b512 from file left join file_digest on file_id = id
@@ -20,7 +20,7 @@ export async function selectForRelease(db: Kysely<FilesDatabase>, applicationId:
 
 /** Stores the digests of a file, unless it was deleted or replaced meanwhile. */
 export async function insertDigests(
-  db: Kysely<FilesDatabase>,
+  db: Db,
   { fileId, objectId }: { readonly fileId: string; readonly objectId: string },
   { sha512, blake2b512 }: Digests,
 ): Promise<void> {

@@ -1,7 +1,5 @@
-import { type Kysely, sql } from 'kysely';
-import type { FilesDatabase } from '../../db/schema.ts';
-
-type Db = Kysely<FilesDatabase>;
+import { sql } from 'kysely';
+import type { Db } from '../../db/schema.ts';
 
 /** Time that a process has for the objects of rows it deleted before the sweeper takes them. */
 export const OWN_REMOVAL_MS = 15_000;
@@ -36,5 +34,5 @@ export async function claimObjectDeletions(db: Db, { limit, claimMs }: Claim): P
 }
 
 export async function deleteObjectDeletions(db: Db, keys: readonly string[]): Promise<void> {
-  await db.deleteFrom('object_deletion').where('object_key', 'in', keys).execute();
+  await sql`delete from object_deletion where object_key = any(${keys}::text[])`.execute(db);
 }

@@ -1,8 +1,6 @@
-import { type Kysely, sql } from 'kysely';
-import type { FilesDatabase } from '../../db/schema.ts';
+import { sql } from 'kysely';
+import type { Db } from '../../db/schema.ts';
 import { parseObjectKey } from '../object-store/object-store.ts';
-
-type Db = Kysely<FilesDatabase>;
 
 /** A row that has an object: a file of an application, or the avatar of an account. */
 export interface ObjectRow {

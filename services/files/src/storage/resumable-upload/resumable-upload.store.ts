@@ -1,11 +1,9 @@
 import { UPLOAD_LIFETIME_HOURS } from '@latchkey/contract/resumable-upload';
 import { hasEnded } from '@latchkey/kit/database/process-lock';
-import { type Kysely, type RawBuilder, sql } from 'kysely';
-import type { FilesDatabase } from '../../db/schema.ts';
+import { type RawBuilder, sql } from 'kysely';
+import type { Db } from '../../db/schema.ts';
 import { afterMs, LATE_WRITE_MS } from '../object-deletion/object-deletion.store.ts';
 import type { Appended } from '../object-store/object-store.ts';
-
-type Db = Kysely<FilesDatabase>;
 
 const LIFETIME_MS = UPLOAD_LIFETIME_HOURS * 3_600_000;
 

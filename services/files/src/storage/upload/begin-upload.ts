@@ -67,19 +67,15 @@ export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescr
   checkSize(ctx.limits, usage, byteSize ?? 1, replacedMib);
   const id = newId();
   const ticket = randomBytes(TICKET_BYTES).toString('base64url');
-  await takeLease(ctx, accountId, {
-    id,
-    account_id: accountId,
-    application_id: applicationId,
-    display_name: displayName,
-    byte_size: byteSize ?? null,
-    expected_checksum: expectedChecksum,
-    byte_size_max: allowedBytes(ctx.limits, usage, replacedMib),
-    is_replacement: replace,
-    ticket_hash: hashTicket(ticket),
+  await takeLease(ctx, {
+    ...{ id, accountId, applicationId, displayName, expectedChecksum },
+    byteSize: byteSize ?? null,
+    byteSizeMax: allowedBytes(ctx.limits, usage, replacedMib),
+    isReplacement: replace,
+    ticketHash: hashTicket(ticket),
     actor: formatActor(ctx.origin) ?? null,
-    idempotency_id: call?.id ?? null,
-    idempotency_fingerprint: call?.fingerprint ?? null,
+    idempotencyId: call?.id ?? null,
+    idempotencyFingerprint: call?.fingerprint ?? null,
   });
   return { ticket, fileId: former?.id ?? id };
 }
@@ -118,12 +114,13 @@ export function parseDescription({ fileName, byteSize = 0, expectedChecksum, met
   };
 }
 
-async function takeLease(ctx: FilesContext, accountId: string, intent: Parameters<typeof insertIntent>[1]): Promise<void> {
+async function takeLease(ctx: FilesContext, intent: Parameters<typeof insertIntent>[1]): Promise<void> {
+  const { accountId, idempotencyId } = intent;
   if (await insertIntent(ctx.db, intent, ctx.limits)) return;
-  const freed = await abandonEnded(ctx.db, accountId, intent.idempotency_id ?? null);
+  const freed = await abandonEnded(ctx.db, accountId, idempotencyId);
   if (freed && (await insertIntent(ctx.db, intent, ctx.limits))) return;
   const lease = await selectLease(ctx.db, accountId);
-  if (intent.idempotency_id && lease?.idempotencyId?.equals(intent.idempotency_id)) throw commonErrors.idempotency_in_progress();
+  if (idempotencyId && lease?.idempotencyId?.equals(idempotencyId)) throw commonErrors.idempotency_in_progress();
   const retryMs = (lease?.seconds ?? 1) * 1_000;
   throw errors.upload_under_way({ policy: 'uploads-at-once', limit: 1, windowMs: ctx.limits.uploadDeadlineMs, retryMs });
 }

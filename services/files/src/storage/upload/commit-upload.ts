@@ -2,9 +2,8 @@ import { originFrom } from '@latchkey/audit/actor';
 import { type CallIdentity, resumeCall } from '@latchkey/audit/idempotency';
 import { runTransaction } from '@latchkey/audit/transaction';
 import { isUniqueViolation } from '@latchkey/kit/database/database';
-import type { Kysely } from 'kysely';
 import type { FilesContext } from '../../context.ts';
-import type { FilesDatabase } from '../../db/schema.ts';
+import type { Db } from '../../db/schema.ts';
 import { errors } from '../../proto-errors.ts';
 import { requireOwned, waitUntilReachable } from '../application/owned-application.ts';
 import { insertFile, lockNamedFile, lockRenames, recordFiles, selectNameHolders, updateContent } from '../file/file.store.ts';
@@ -32,7 +31,7 @@ interface StoredUpload {
   /** The whole, and its first bytes. */
   readonly content: { readonly byteSize: number; readonly checksum: Buffer; readonly head: Buffer };
   /** Ends the upload and locks the account's usage. Throws when it was abandoned. */
-  end(tx: Kysely<FilesDatabase>): Promise<void>;
+  end(tx: Db): Promise<void>;
 }
 
 /**
@@ -49,10 +48,10 @@ export async function commitUpload(
 ): Promise<{ readonly stored: UploadResponse; readonly isOwn: boolean }> {
   const { id, accountId, applicationId, displayName, isReplacement } = upload;
   const { byteSize, checksum, head } = upload.content;
-  const contentType = await sniffType(head);
+  const content = { byteSize, checksum, contentType: await sniffType(head) };
   let own: UploadResponse | undefined;
   let replaced: { readonly by: UploadResponse; readonly key: string } | undefined;
-  const commit = async (tx: Kysely<FilesDatabase>, deleted: ReadonlySet<string>) => {
+  const commit = async (tx: Db, deleted: ReadonlySet<string>) => {
     await upload.end(tx);
     // No rename gives the file another name until the end of the transaction.
     if (isReplacement) await lockRenames(tx, applicationId);
@@ -66,21 +65,13 @@ export async function commitUpload(
     if (former) {
       // Under the lock of the row, so that no release with the file is published meanwhile.
       if (await ctx.detachFile({ ...file, requestId }, 'replaced')) throw errors.file_in_use();
-      await updateContent(tx, { id: former.id, objectId: id, byteSize, checksum, contentType, createdAt: ctx.clock() });
+      await updateContent(tx, { ...content, id: former.id, objectId: id, createdAt: ctx.clock() });
       await subtractUsage(tx, applicationId, { fileCount: 1, chargedMib: replacedMib });
       replaced = { by: stored, key: objectKey(applicationId, former.objectId) };
       await insertObjectDeletions(tx, [replaced.key], OWN_REMOVAL_MS);
     } else {
-      await insertFile(tx, {
-        id,
-        account_id: accountId,
-        application_id: applicationId,
-        display_name: displayName,
-        byte_size: byteSize,
-        checksum,
-        content_type: contentType,
-        created_at: ctx.clock(),
-      }).catch((err: unknown) => {
+      const created = { ...content, id, applicationId, displayName, createdAt: ctx.clock() };
+      await insertFile(tx, accountId, created).catch((err: unknown) => {
         throw isUniqueViolation(err, 'file_name') ? errors.file_name_taken() : err;
       });
     }

@@ -1,11 +1,9 @@
 import { hasEnded } from '@latchkey/kit/database/process-lock';
-import { type Insertable, type Kysely, type RawBuilder, sql } from 'kysely';
-import type { FilesDatabase, UploadIntentTable } from '../../db/schema.ts';
+import { type RawBuilder, sql } from 'kysely';
+import type { Db } from '../../db/schema.ts';
 import type { FileLimits } from '../../limits.ts';
 import { afterMs, LATE_WRITE_MS } from '../object-deletion/object-deletion.store.ts';
 import { usageLock } from './usage.store.ts';
-
-type Db = Kysely<FilesDatabase>;
 
 export interface ClaimedIntent {
   readonly id: string;
@@ -23,7 +21,7 @@ export interface ClaimedIntent {
   readonly remainingMs: number;
 }
 
-type NewIntent = Omit<Insertable<UploadIntentTable>, 'state' | 'created_at' | 'deadline_at' | 'lease_until' | 'process_lock'>;
+type NewIntent = Omit<ClaimedIntent, 'remainingMs'> & { readonly ticketHash: Buffer };
 
 /** Inserts an intent, which takes the account's lease. False when another upload has it. */
 export async function insertIntent(
@@ -31,12 +29,14 @@ export async function insertIntent(
   intent: NewIntent,
   times: Pick<FileLimits, 'uploadDeadlineMs' | 'uploadLeaseMs'>,
 ): Promise<boolean> {
-  const result = await db
-    .insertInto('upload_intent')
-    .values({ ...intent, deadline_at: afterMs(times.uploadDeadlineMs), lease_until: afterMs(times.uploadLeaseMs) })
-    .onConflict((conflict) => conflict.doNothing())
-    .executeTakeFirst();
-  return result.numInsertedOrUpdatedRows === 1n;
+  const { numAffectedRows } = await sql`
+    insert into upload_intent (id, account_id, application_id, display_name, byte_size, expected_checksum, byte_size_max, is_replacement,
+      ticket_hash, actor, idempotency_id, idempotency_fingerprint, deadline_at, lease_until)
+    values (${intent.id}, ${intent.accountId}, ${intent.applicationId}, ${intent.displayName}, ${intent.byteSize},
+      ${intent.expectedChecksum}, ${intent.byteSizeMax}, ${intent.isReplacement}, ${intent.ticketHash}, ${intent.actor},
+      ${intent.idempotencyId}, ${intent.idempotencyFingerprint}, ${afterMs(times.uploadDeadlineMs)}, ${afterMs(times.uploadLeaseMs)})
+    on conflict do nothing`.execute(db);
+  return numAffectedRows === 1n;
 }
 
 /** Time for the bytes of an upload to follow its ticket before a repetition takes over. */

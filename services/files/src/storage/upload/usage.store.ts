@@ -1,5 +1,5 @@
-import { type Kysely, type RawBuilder, sql } from 'kysely';
-import type { FilesDatabase } from '../../db/schema.ts';
+import { type RawBuilder, sql } from 'kysely';
+import type { Db } from '../../db/schema.ts';
 
 export interface ApplicationUsage {
   readonly applicationId: string;
@@ -8,11 +8,7 @@ export interface ApplicationUsage {
 }
 
 /** The usage of each application of an account that has files, or of the given ones. */
-export async function selectUsages(
-  db: Kysely<FilesDatabase>,
-  accountId: string,
-  applicationIds?: readonly string[],
-): Promise<ApplicationUsage[]> {
+export async function selectUsages(db: Db, accountId: string, applicationIds?: readonly string[]): Promise<ApplicationUsage[]> {
   const isGiven = applicationIds ? sql`and application_id = any(${applicationIds}::uuid[])` : sql``;
   const { rows } = await sql<ApplicationUsage>`
     select application_id as "applicationId", file_count::float8 as "fileCount", charged_mib::float8 as "chargedMib"
@@ -21,7 +17,7 @@ export async function selectUsages(
 }
 
 /** Usage of each application of an account, with what its unfinished resumable uploads reserve. */
-export async function selectCharges(db: Kysely<FilesDatabase>, accountId: string): Promise<ApplicationUsage[]> {
+export async function selectCharges(db: Db, accountId: string): Promise<ApplicationUsage[]> {
   const { rows } = await sql<ApplicationUsage>`
     select application_id as "applicationId", sum(file_count)::float8 as "fileCount", sum(charged_mib)::float8 as "chargedMib"
     from (
@@ -34,7 +30,7 @@ export async function selectCharges(db: Kysely<FilesDatabase>, accountId: string
 }
 
 /** Serialises the commits of an account's files, and its creations of resumable uploads. */
-export async function lockUsage(tx: Kysely<FilesDatabase>, accountId: string): Promise<void> {
+export async function lockUsage(tx: Db, accountId: string): Promise<void> {
   await sql`select ${usageLock(sql`${accountId}::text`)}`.execute(tx);
 }
 
@@ -42,7 +38,7 @@ export const usageLock = (accountId: RawBuilder<unknown>) =>
   sql`pg_advisory_xact_lock(hashtextextended('usage/' || ${accountId}, 0))`;
 
 export async function addUsage(
-  tx: Kysely<FilesDatabase>,
+  tx: Db,
   file: { readonly applicationId: string; readonly accountId: string; readonly chargedMib: number },
 ): Promise<void> {
   await sql`
@@ -54,7 +50,7 @@ export async function addUsage(
 
 /** Subtracts deleted files from the usage. A recorded usage that is too low blocks no deletion. */
 export async function subtractUsage(
-  tx: Kysely<FilesDatabase>,
+  tx: Db,
   applicationId: string,
   { fileCount, chargedMib }: { readonly fileCount: number; readonly chargedMib: number },
 ): Promise<void> {
