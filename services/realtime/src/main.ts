@@ -1,8 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { runProgram } from '@latchkey/kit/process/commands';
-import { stopAll } from '@latchkey/kit/process/lifecycle';
 import { runService } from '@latchkey/kit/process/run-service';
-import { createServiceTransport } from '@latchkey/kit/rpc/client/service-transport';
 import { readRealtimeProcessConfig } from './config.ts';
 import { createRealtimeService } from './service.ts';
 
@@ -13,9 +11,7 @@ await runProgram({
   program: 'node services/realtime/src/main.ts',
   commands: {},
   serve: () =>
-    runService('realtime', readRealtimeProcessConfig, (config, tls) => {
-      const appsTransport = createServiceTransport(config.APPS_URL, config.SERVICE_CREDENTIALS[0], { tls });
-      const service = createRealtimeService(config, { appsTransport });
-      return { ...service, stop: () => stopAll(service.stop, () => appsTransport.close()) };
-    }),
+    runService('realtime', readRealtimeProcessConfig, (config, connect) =>
+      createRealtimeService(config, { appsTransport: connect('apps', config.APPS_URL) }),
+    ),
 });

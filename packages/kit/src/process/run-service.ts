@@ -1,3 +1,4 @@
+import type { Transport } from '@connectrpc/connect';
 import { warnOfMisspelt } from '../config/misspelt-settings.ts';
 import type { ProcessConfig, SharedConfig } from '../config/process-settings.ts';
 import { ConfigError, readTogether } from '../config/settings.ts';
@@ -6,6 +7,8 @@ import { cachedReadiness, type ReadinessCheck } from '../http/probes.ts';
 import type { Logger } from '../log/logger.ts';
 import { checkRedisAccess } from '../redis/redis.ts';
 import { givenRedisUrls } from '../redis/redis-url.ts';
+import { requireCredentialAccepted } from '../rpc/client/peer-readiness.ts';
+import { createServiceTransport } from '../rpc/client/service-transport.ts';
 import { DEADLINES_MS } from '../rpc/deadlines.ts';
 import type { RpcRoute } from '../rpc/route.ts';
 import type { HttpRoute } from '../rpc/server/http-route.ts';
@@ -29,7 +32,8 @@ export interface RpcService extends Service {
   readonly stopTimeoutMs?: number;
 }
 
-type Create<C, S> = (config: C, tls: ServiceTls | undefined) => S;
+/** Opens a transport to another service, which is closed after the service. */
+type ConnectPeer = (peer: string, url: string) => Transport;
 
 /** Longest time for an ordered stop of a service whose requests are all calls, in milliseconds. */
 const STOP_MS_MAX = DEADLINES_MS.longest + 15_000;
@@ -37,17 +41,21 @@ const STOP_MS_MAX = DEADLINES_MS.longest + 15_000;
 /**
  * The whole of a service's `main.ts`: settings, composition, server, signals. Wrong settings end
  * the process with code 1 and every problem on standard error; a Redis or a database that rejects
- * it, with code 1 and the reason in the log. `tls` secures its calls of other services.
+ * it, with code 1 and the reason in the log. It is not ready while a peer rejects its credential.
  */
 export function runService<C extends ProcessConfig>(
   name: string,
   readConfig: (env: NodeJS.ProcessEnv) => C,
-  create: Create<C, RpcService>,
+  create: (config: C, connect: ConnectPeer) => RpcService,
 ): Promise<void> {
   return runWithoutRpc(name, readConfig, (config, tls) => {
-    const service = create(config, tls);
+    const peers: Record<string, ReturnType<typeof createServiceTransport>> = {};
+    const service = create(config, (peer, url) => {
+      peers[peer] = createServiceTransport(url, config.SERVICE_CREDENTIALS[0], { tls });
+      return peers[peer];
+    });
     const { logger, stopTimeoutMs = STOP_MS_MAX } = service;
-    const checkReady = cachedReadiness(service.checkReady, logger);
+    const checkReady = cachedReadiness(requireCredentialAccepted(service.checkReady, peers), logger);
     let server: RpcServer | undefined;
     return {
       logger,
@@ -79,6 +87,7 @@ export function runService<C extends ProcessConfig>(
         stopAll(
           () => server?.stop(),
           () => service.stop(),
+          () => Promise.all(Object.values(peers).map((transport) => transport.close())),
         ),
     };
   });
@@ -88,7 +97,7 @@ export function runService<C extends ProcessConfig>(
 export async function runWithoutRpc<C extends SharedConfig>(
   name: string,
   readConfig: (env: NodeJS.ProcessEnv) => C,
-  create: Create<C, Service & { readonly stopTimeoutMs: number }>,
+  create: (config: C, tls: ServiceTls | undefined) => Service & { readonly stopTimeoutMs: number },
 ): Promise<void> {
   const [config, telemetryConfig] = orExit(() =>
     readTogether(
