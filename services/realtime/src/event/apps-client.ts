@@ -2,7 +2,7 @@ import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { createClient, type Transport } from '@connectrpc/connect';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
-import { ApplicationService, ApplicationStatus } from '@latchkey/proto/latchkey/apps/v1/application_pb';
+import { ApplicationService, ApplicationStatus, type LiveState } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { type Frame, frameOf, type Snapshot } from '../frame/frame.ts';
 
 /** The application behind a socket key. */
@@ -10,12 +10,6 @@ export interface KeyHolder extends Snapshot {
   readonly accountId: string;
   /** Differs for each key that the application has or had. */
   readonly keyFingerprint: string;
-}
-
-/** State that the clients of an application should have received. */
-export interface LiveState extends Pick<KeyHolder, 'lastSequence' | 'keyFingerprint' | 'epoch'> {
-  /** The socket key before a rotation whose overlap has not ended. */
-  readonly previousKey: { readonly fingerprint: string; readonly expiresAt: Date } | undefined;
 }
 
 export type AppsClient = ReturnType<typeof createAppsClient>;
@@ -57,22 +51,10 @@ export function createAppsClient(transport: Transport) {
         callFor(),
       );
     },
+    /** State that the clients of applications should have received, by application. */
     async getLiveStates(applicationIds: readonly string[]): Promise<Map<string, LiveState>> {
       const { states } = await client.batchGetLiveStates({ applicationIds: [...applicationIds] }, callFor());
-      return new Map(
-        states.map(({ applicationId, lastSequence, ...state }) => [
-          applicationId,
-          {
-            lastSequence: Number(lastSequence),
-            epoch: state.epoch,
-            keyFingerprint: state.socketKeyFingerprint,
-            previousKey: state.previousSocketKeyExpiresAt && {
-              fingerprint: state.previousSocketKeyFingerprint,
-              expiresAt: timestampDate(state.previousSocketKeyExpiresAt),
-            },
-          },
-        ]),
-      );
+      return new Map(states.map((state) => [state.applicationId, state]));
     },
   };
 }

@@ -1,6 +1,8 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { Logger } from '@latchkey/kit/log/logger';
+import type { LiveState } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import pLimit from 'p-limit';
-import type { AppsClient, LiveState } from '../event/apps-client.ts';
+import type { AppsClient } from '../event/apps-client.ts';
 import type { EventLog } from '../event/event-log.ts';
 import { SharedCalls } from '../event/shared-calls.ts';
 import { encodeKeyExpiring } from '../frame/frame.ts';
@@ -94,19 +96,19 @@ export function createReconciler({
 
   /** @param state undefined where the application is deleted */
   async function repair(hub: Hub, state: LiveState | undefined, startedAt: number): Promise<void> {
-    if (!state || state.lastSequence > hub.cursor) await fetchMissing(hub, state?.lastSequence);
+    if (!state || state.lastSequence > hub.cursor) await fetchMissing(hub, state && Number(state.lastSequence));
     if (!state) {
       // A socket that was sent the deletion closes itself.
       if (!hub.hasEnded) await hub.each((socket) => socket.close(CLOSE.applicationDeleted));
       return;
     }
-    const { previousKey } = state;
-    hub.keyFingerprint = state.keyFingerprint;
+    const { socketKeyFingerprint: current, previousSocketKeyFingerprint: previous, previousSocketKeyExpiresAt: expiry } = state;
+    hub.keyFingerprint = current;
     let isUncertain = false;
     await hub.each((socket) => {
-      if (socket.keyFingerprint === state.keyFingerprint) return;
-      if (socket.keyFingerprint === previousKey?.fingerprint)
-        return socket.announceExpiry(encodeKeyExpiring(hub.applicationId, hub.epoch, previousKey.expiresAt));
+      if (socket.keyFingerprint === current) return;
+      if (expiry && socket.keyFingerprint === previous)
+        return socket.announceExpiry(encodeKeyExpiring(hub.applicationId, hub.epoch, timestampDate(expiry)));
       // The key of a socket opened after the call may be newer than its response, or older.
       if (socket.verifiedAt >= startedAt) isUncertain = true;
       else socket.close(CLOSE.keyRotated);
