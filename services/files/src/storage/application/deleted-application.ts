@@ -1,8 +1,10 @@
 import { SERVICE_ORIGIN } from '@latchkey/audit/actor';
+import { recordAudit } from '@latchkey/audit/record';
 import type { DeletedApplication } from '@latchkey/deletions/follow-deletions';
 import { deleteInBatches } from '@latchkey/kit/sweeper/sweeper';
 import type { FilesContext } from '../../context.ts';
-import { deleteFiles, recordFiles } from '../file/file.store.ts';
+import { deleteFiles } from '../file/file.store.ts';
+import { describeChange } from '../file/file.ts';
 import { insertObjectDeletions } from '../object-deletion/object-deletion.store.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { endUploadsTo } from '../resumable-upload/resumable-upload.store.ts';
@@ -55,9 +57,9 @@ async function deleteBatch({ db }: CleanUpContext, applicationId: string): Promi
     await subtractUsage(tx, applicationId, { fileCount: files.length, chargedMib });
     const events = files.map(({ id: fileId, accountId, displayName }) => {
       const changes = { displayName, because: 'application.deleted' };
-      return { accountId, applicationId, fileId, action: 'file.deleted' as const, changes };
+      return describeChange({ accountId, applicationId, fileId }, 'file.deleted', changes);
     });
-    await recordFiles(tx, SERVICE_ORIGIN, ...events);
+    await recordAudit(tx, SERVICE_ORIGIN, ...events);
     return files.length;
   });
 }

@@ -1,18 +1,8 @@
 import type pg from 'pg';
 
-export interface FileRow {
-  readonly id: string;
-  readonly display_name: string;
-  readonly byte_size: string;
-  readonly checksum: Buffer;
-  readonly content_type: string;
-  readonly created_at: Date;
-  readonly created_count: string | null;
-  readonly last_created_at: Date | null;
-}
-
 export interface FilePage {
-  readonly rows: readonly FileRow[];
+  /** With the columns of the message `File`. */
+  readonly rows: readonly object[];
   readonly total: number;
 }
 
@@ -31,7 +21,8 @@ const ROWS_OF_PAGE = `
     page cross join lateral (
       select file.id, display_name, byte_size, checksum, content_type, file.created_at from file where file.id = page.id offset 0
     ) as f left join lateral (
-      select created_count, last_created_at from file_download_url where file_id = page.id offset 0
+      select created_count as presigned_urls_count, last_created_at as last_presigned_url_created_at
+      from file_download_url where file_id = page.id offset 0
     ) as url on true
   ) on true
   order by f.created_at desc, f.id desc`;
@@ -90,7 +81,7 @@ export async function selectMatches(pool: pg.Pool, applicationId: string, folded
   return toPage(await pool.query<Row>({ ...SELECT_MATCHES, values: [applicationId, slice.limit, slice.offset, pattern] }));
 }
 
-type Row = (FileRow | { readonly id: null }) & { readonly total: string };
+type Row = { readonly id: string | null; readonly total: string };
 
 function toPage({ rows }: { readonly rows: readonly Row[] }): FilePage {
   return { rows: rows.filter((row) => row.id !== null), total: Number(rows[0]?.total ?? 0) };

@@ -1,8 +1,9 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext } from '@connectrpc/connect';
 import { actingFor } from '@latchkey/audit/actor';
+import { fromRow } from '@latchkey/kit/rpc/from-row';
 import { REQUEST_ID_HEADER, type RpcImpl } from '@latchkey/kit/rpc/route';
-import type { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
+import { FileSchema, type FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import type { FilesContext } from '../../context.ts';
 import type { ApplicationRef } from '../application/owned-application.ts';
 import { abandonTicket, beginUpload } from '../upload/begin-upload.ts';
@@ -25,7 +26,7 @@ export function fileRpc(ctx: FilesContext): RpcImpl<typeof FileService> {
     },
     async listFiles(request, call) {
       const { rows, total } = await listFiles(ctx, toRef(request, call), request);
-      return { files: rows.map(toMessage), totalFiles: BigInt(total) };
+      return { files: rows.map((row) => fromRow(FileSchema, row)), totalFiles: BigInt(total) };
     },
     renameFile: (request, call) => {
       return renameFile(actingFor(ctx, call), toRef(request, call), request.fileId, request.fileName);
@@ -65,17 +66,4 @@ function toRef(
   { requestHeader }: HandlerContext,
 ): ApplicationRef {
   return { accountId, applicationId, requestId: requestHeader.get(REQUEST_ID_HEADER) ?? '' };
-}
-
-function toMessage(row: Awaited<ReturnType<typeof listFiles>>['rows'][number]) {
-  return {
-    id: row.id,
-    displayName: row.display_name,
-    byteSize: BigInt(row.byte_size),
-    checksum: new Uint8Array(row.checksum),
-    contentType: row.content_type,
-    presignedUrlsCount: BigInt(row.created_count ?? 0),
-    ...(row.last_created_at && { lastPresignedUrlCreatedAt: timestampFromDate(row.last_created_at) }),
-    createdAt: timestampFromDate(row.created_at),
-  };
 }

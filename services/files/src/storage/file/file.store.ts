@@ -1,5 +1,3 @@
-import type { Origin } from '@latchkey/audit/actor';
-import { type Changes, recordAudit } from '@latchkey/audit/record';
 import { isMissingTable } from '@latchkey/kit/database/database';
 import { sql } from 'kysely';
 import type pg from 'pg';
@@ -15,22 +13,6 @@ export interface StoredFile {
   readonly checksum: Buffer;
   readonly contentType: string;
   readonly createdAt: Date;
-}
-
-interface FileEvent {
-  readonly accountId: string;
-  readonly applicationId: string;
-  readonly fileId: string;
-  readonly action: 'file.uploaded' | 'file.replaced' | 'file.renamed' | 'file.deleted';
-  readonly changes: Changes;
-}
-
-/** Records changes of files in the audit log, in the transaction that makes them. */
-export async function recordFiles(tx: Db, origin: Origin, ...events: readonly FileEvent[]): Promise<void> {
-  const entries = events.map(({ accountId, applicationId, fileId, action, changes }) => {
-    return { accountId, applicationId, action, changes, subject: { kind: 'file' as const, id: fileId } };
-  });
-  await recordAudit(tx, origin, ...entries);
 }
 
 /** One statement, and so one moment: the counter, and the first entry of the index. */

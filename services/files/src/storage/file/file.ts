@@ -1,4 +1,5 @@
 import type { Acting, Origin } from '@latchkey/audit/actor';
+import { type Changes, recordAudit } from '@latchkey/audit/record';
 import { runStatement, runTransaction } from '@latchkey/audit/transaction';
 import { DOWNLOAD_URL_LIFETIME_S } from '@latchkey/contract/download-url';
 import { FILE_NAME, FILE_NAME_LENGTH_MAX } from '@latchkey/contract/file-name';
@@ -19,7 +20,6 @@ import {
   deleteFiles,
   isTaken,
   lockRenames,
-  recordFiles,
   selectFile,
   selectMetadata,
   selectNameHolders,
@@ -31,6 +31,12 @@ export function parseFileName(text: string): string {
   const name = withoutInvisible(text);
   if (name.length > FILE_NAME_LENGTH_MAX || !FILE_NAME.test(name)) throw errors.file_name_invalid();
   return name;
+}
+
+/** The entry in the audit log of a change. */
+export function describeChange(file: Omit<ApplicationRef, 'requestId'> & { fileId: string }, action: string, changes: Changes) {
+  const { accountId, applicationId, fileId } = file;
+  return { accountId, applicationId, action, changes, subject: { kind: 'file' as const, id: fileId } };
 }
 
 /** Throws `file_name_invalid`, `application_not_found`, `file_name_taken`. */
@@ -86,7 +92,7 @@ export async function renameFile(
     const { isReserved } = await selectNameHolders(tx, ref.applicationId, displayName);
     if (isReserved) throw errors.file_name_taken();
     if (await ctx.detachFile(ref, 'renamed')) throw errors.file_in_use();
-    await recordFiles(tx, ctx.origin, { ...ref, action: 'file.renamed', changes: { displayName, previous } });
+    await recordAudit(tx, ctx.origin, describeChange(ref, 'file.renamed', { displayName, previous }));
   });
 }
 
@@ -123,7 +129,7 @@ export async function deleteFileRow(
   const { id: fileId, accountId, displayName } = file;
   const key = objectKey(applicationId, file.objectId);
   const changes = { displayName, ...(because && { because }) };
-  await recordFiles(tx, origin, { accountId, applicationId, fileId, action: 'file.deleted', changes });
+  await recordAudit(tx, origin, describeChange({ accountId, applicationId, fileId }, 'file.deleted', changes));
   await insertObjectDeletions(tx, [key], OWN_REMOVAL_MS);
   return key;
 }

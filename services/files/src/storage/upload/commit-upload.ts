@@ -1,12 +1,14 @@
 import { originFrom } from '@latchkey/audit/actor';
 import { type CallIdentity, resumeCall } from '@latchkey/audit/idempotency';
+import { recordAudit } from '@latchkey/audit/record';
 import { runTransaction } from '@latchkey/audit/transaction';
 import { isUniqueViolation } from '@latchkey/kit/database/database';
 import type { FilesContext } from '../../context.ts';
 import type { Db } from '../../db/schema.ts';
 import { errors } from '../../proto-errors.ts';
 import { requireOwned, waitUntilReachable } from '../application/owned-application.ts';
-import { insertFile, lockNamedFile, lockRenames, recordFiles, selectNameHolders, updateContent } from '../file/file.store.ts';
+import { insertFile, lockNamedFile, lockRenames, selectNameHolders, updateContent } from '../file/file.store.ts';
+import { describeChange } from '../file/file.ts';
 import { insertObjectDeletions, OWN_REMOVAL_MS } from '../object-deletion/object-deletion.store.ts';
 import { removeObjectsSoon } from '../object-deletion/object-deletion.ts';
 import { objectKey } from '../object-store/object-store.ts';
@@ -78,8 +80,8 @@ export async function commitUpload(
     await addUsage(tx, { applicationId, accountId, chargedMib: chargeMib(byteSize) });
     const previous = former && { previousChecksum: former.checksum.toString('hex') };
     const changes = { displayName, byteSize, checksum: checksum.toString('hex'), ...previous };
-    const event = { ...file, action: former ? 'file.replaced' : 'file.uploaded', changes } as const;
-    await recordFiles(tx, originFrom(upload.actor, requestId), event);
+    const event = describeChange(file, former ? 'file.replaced' : 'file.uploaded', changes);
+    await recordAudit(tx, originFrom(upload.actor, requestId), event);
     own = stored;
     return stored;
   };
