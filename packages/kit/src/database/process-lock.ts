@@ -11,19 +11,12 @@ const RETRY_MS = 250;
 /** PostgreSQL notices within 11 s that the machine of a process is lost. */
 const SESSION = { tcp_keepalives_idle: 5, tcp_keepalives_interval: 2, tcp_keepalives_count: 3, idle_session_timeout: 0 };
 
-export interface ProcessLock {
-  /** Key of the advisory lock, a bigint in decimal; null while this process does not hold it. */
-  readonly id: string | null;
-  start(): void;
-  stop(): Promise<void>;
-}
-
 /**
  * An advisory lock that this process holds on a separate connection. PostgreSQL frees it with the
  * connection, so a row that names the lock shows whether its process has ended. A lost connection
  * is opened again; until then the process counts as ended.
  */
-export function createProcessLock(url: string, logger: Logger): ProcessLock {
+export function createProcessLock(url: string, logger: Logger) {
   const key = randomBytes(8).readBigInt64BE().toString();
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -56,13 +49,14 @@ export function createProcessLock(url: string, logger: Logger): ProcessLock {
     }
   };
   return {
-    get id() {
+    /** Key of the lock, a bigint in decimal; null while this process does not hold it. */
+    get id(): string | null {
       return isHeld ? key : null;
     },
-    start() {
+    start(): void {
       running = run();
     },
-    async stop() {
+    async stop(): Promise<void> {
       stopping.abort();
       await running;
     },

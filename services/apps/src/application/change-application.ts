@@ -1,7 +1,6 @@
 import type { Acting } from '@latchkey/audit/actor';
 import { type Changes, recordAudit } from '@latchkey/audit/record';
 import { runTransaction } from '@latchkey/audit/transaction';
-import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import type { Updateable } from 'kysely';
 import type { AppsContext } from '../context.ts';
 import type { ApplicationTable, Db } from '../db/schema.ts';
@@ -9,18 +8,6 @@ import { type EventBody, logEvents, nextSequence } from '../event/event-log.ts';
 import { errors } from '../proto-errors.ts';
 import { type ApplicationRow, lockApplication, updateApplication } from './application.store.ts';
 import { type ApplicationRef, parseRef } from './application-ref.ts';
-
-/**
- * Concurrent writes wait only for those of their account or application. No limit on the total
- * here: the gateway's rate limit bounds it.
- */
-export const WRITES = {
-  concurrency: Number.POSITIVE_INFINITY,
-  concurrencyPerKey: 1,
-  size: Number.POSITIVE_INFINITY,
-  sizePerKey: 200,
-  waitMs: DEADLINES_MS.queue,
-};
 
 /** The entry in the audit log of a change. */
 export function describeChange({ accountId, applicationId: id }: ApplicationRef, action: string, changes: Changes) {
