@@ -27,7 +27,6 @@ const SERVICE: Actor = { kind: 'service', credentialId: undefined, address: unde
 
 export const OPERATOR: Origin = { ...SERVICE, kind: 'operator', requestId: undefined };
 
-/** Origin of what a service does without a caller. */
 export const SERVICE_ORIGIN: Origin = { ...SERVICE, requestId: undefined };
 
 /** The value of {@link ACTOR_HEADER}; undefined for a service, which sends none. */

@@ -5,7 +5,6 @@ type Publish = (accountId: string, change: AccountChange) => void;
 
 const publishers = new WeakMap<object, Publish>();
 
-/** Changes that a transaction has recorded, by account and change. */
 const recorded = new WeakMap<QueryExecutorProvider, Map<string, readonly [accountId: string, change: AccountChange]>>();
 
 /** Publishes the audited changes of each `runTransaction` of a database, once it is committed. */

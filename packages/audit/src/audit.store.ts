@@ -85,7 +85,6 @@ export async function lockAction(tx: QueryExecutorProvider, accountId: string, a
   await sql`select pg_advisory_xact_lock(hashtextextended(${`audit/${action}/${accountId}`}, 0))`.execute(tx);
 }
 
-/** A row with the names of the message's fields. */
 export type ListedEntry = Pick<EntryRow, 'id' | 'at' | 'actor'>;
 
 const COLUMNS = `id, at, action, actor, credential_id, address, request_id, subject as subject_kind, subject_id,
@@ -100,7 +99,6 @@ const selectPage = (column?: 'application_id' | 'action') => ({
 
 const PAGES = { all: selectPage(), applicationId: selectPage('application_id'), action: selectPage('action') };
 
-/** Sorts after every entry. */
 const NEWEST = { at: 'infinity', id: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
 
 /** Selects an account's entries, newest first, all or those of an application or an action. */

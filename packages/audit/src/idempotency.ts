@@ -63,7 +63,6 @@ export function identifyCall(accountId: string, headers: Readonly<Record<string,
   return typeof key === 'string' && typeof request === 'string' ? toIdentity(accountId, key, request) : undefined;
 }
 
-/** The key that seals results, as some hold secrets. */
 export const deriveResultKey = (secretKey: string): KeyObject => deriveKey(secretKey, 'idempotency/result');
 
 export interface IdempotencyOptions {

@@ -35,7 +35,6 @@ export const CLIENTS = {
   uploads: [UploadService, 'files'],
 } as const;
 
-/** Services whose errors reach clients. */
 export const SERVICES = Object.values(CLIENTS).map(([service]) => service);
 
 export type MethodName = { [N in keyof typeof CLIENTS]: keyof (typeof CLIENTS)[N][0]['method'] }[keyof typeof CLIENTS];

@@ -15,7 +15,6 @@ import { serviceTlsSettings, serviceUrlSetting } from '@latchkey/kit/tls/tls-set
 import { z } from 'zod';
 import { rateLimitSettings } from './rate-limit/rate-limits.ts';
 
-/** Settings of the gateway in either shape. */
 const serviceSettings = z.object({
   HOST: z.string().optional(),
   PORT: portSetting.default(8080),
@@ -23,7 +22,6 @@ const serviceSettings = z.object({
   PUBLIC_URL: urlSetting('http:', 'https:').optional(),
   /** Target of redirects after OpenID Connect. Unset means that browsers get the envelope. */
   OIDC_RETURN_URL: urlSetting('http:', 'https:').optional(),
-  /** True if `/` serves the dashboard. */
   DASHBOARD: z.enum(['on', 'off'], 'must be on or off').default('on'),
   /** URL of live events for browsers. Unset, it follows from the address of the dashboard. */
   PUBLIC_REALTIME_URL: urlSetting('ws:', 'wss:').optional(),
@@ -40,7 +38,6 @@ const serviceSettings = z.object({
    * saves CPU where several gateways divide the requests (ADR 17).
    */
   REQUEST_BATCH_WAIT_MS: integerSetting(0, 50).default(0),
-  /** Longest time of an upload at the files service. */
   UPLOAD_DEADLINE_SECONDS: integerSetting(1, 86_400).default(DEFAULT_LIMITS.UPLOAD_DEADLINE_SECONDS),
   LOG_LEVEL: logLevelSetting.default('info'),
 });

@@ -16,7 +16,6 @@ import { errors } from './errors.ts';
 import type { FilesDataPath, RequestBody } from './files-data-path.ts';
 import { announcedByteSize } from './http/request-body.ts';
 
-/** Headers of a download request that the files service gets. */
 const REQUEST_HEADERS = ['range', 'if-range', 'if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'] as const;
 
 /** Response headers of one connection (RFC 9110, 7.6.1), or that each server sets itself. */
@@ -28,7 +27,6 @@ const DOWNLOAD_TARGET = /^\/downloads\/([\w-]{1,200})(?:\?|$)/;
 /** Limits of downloads that wait for their head: a burst of one network delays no other. */
 const STARTS = { concurrency: 32, concurrencyPerKey: 2, size: 2_000, sizePerKey: 500, waitMs: 5_000 };
 
-/** The data path over HTTP to a separate files service. */
 export function createRemoteFilesDataPath(options: {
   readonly baseUrl: string;
   readonly credential: string;

@@ -3,7 +3,6 @@ import type { Readable } from 'node:stream';
 import type { UploadFileResponse } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import type { Upload } from '@latchkey/proto/latchkey/files/v1/upload_pb';
 
-/** The body of a request, and who sends it. */
 export interface RequestBody {
   readonly accountId: string;
   readonly body: Readable;
@@ -13,7 +12,6 @@ export interface RequestBody {
   readonly actor: string;
   /** SHA-256 that the body must have. */
   readonly checksum: Buffer | undefined;
-  /** Metadata of a request with an idempotency key. */
   readonly idempotency: Readonly<Record<string, string>> | undefined;
 }
 

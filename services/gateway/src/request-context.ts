@@ -18,20 +18,16 @@ export interface RequestContext {
   refundable?: { readonly count: Count; readonly endsAt: number };
   /** SHA-256 of the body of a request with an idempotency key, in base64url. */
   bodyHash?: string;
-  /** Metadata of calls for a request with an idempotency key. */
   idempotency?: Readonly<Record<string, string>>;
-  /** True once a service responded with the result of an earlier request. */
   isReplayed?: boolean;
 }
 
 const contexts = new AsyncLocalStorage<RequestContext>();
 
-/** The request that this code runs for; undefined outside of requests. */
 export function currentRequest(): RequestContext | undefined {
   return contexts.getStore();
 }
 
-/** Runs the hooks and the handler of each request in its own context. */
 export function provideRequestContext(app: FastifyInstance): void {
   app.addHook('onRequest', ({ id, ip, raw }, _reply, done) => {
     // A forwarded text other than an address counts as that of the proxy.

@@ -5,22 +5,21 @@ import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
 import { createAccountChanges } from '@latchkey/kit/redis/account-changes';
 import { readLiveClients } from '@latchkey/kit/redis/live-clients';
-import { connectInBackground, createFailFastRedis, type Redis } from '@latchkey/kit/redis/redis';
+import { connectInBackground, createFailFastRedis } from '@latchkey/kit/redis/redis';
 import { redisUrls } from '@latchkey/kit/redis/redis-url';
 import { checkServing } from '@latchkey/kit/rpc/client/peer-readiness';
-import { Authenticator } from './authentication/authenticator.ts';
-import { Cookies } from './authentication/cookies.ts';
-import { SignInFailures } from './authentication/sign-in-failures.ts';
+import { createAuthenticator } from './authentication/authenticator.ts';
+import { createCookies } from './authentication/cookies.ts';
+import { createSignInFailures } from './authentication/sign-in-failures.ts';
 import { createClients } from './clients.ts';
 import type { GatewayConfig } from './config.ts';
-import { CursorSigner } from './cursor/cursor-signer.ts';
+import { createCursorSigner } from './cursor/cursor-signer.ts';
 import type { FilesDataPath } from './files-data-path.ts';
 import { RateLimiter } from './rate-limit/rate-limiter.ts';
 import { createRateLimits } from './rate-limit/rate-limits.ts';
 import { createRoutes } from './routes/all-routes.ts';
-import { createGate, type GateOptions } from './routing/gate.ts';
-import type { RouteContext } from './routing/route.ts';
-import { createServer, type ServerOptions, stopMsMax } from './server.ts';
+import { createGate } from './routing/gate.ts';
+import { createServer, stopMsMax } from './server.ts';
 
 export interface GatewayDependencies {
   readonly identity: Transport;
@@ -38,14 +37,15 @@ export interface GatewayDependencies {
 export type GatewayService = ReturnType<typeof createGatewayService>;
 
 export function createGatewayService(config: GatewayConfig, deps: GatewayDependencies) {
-  const logger = deps.logger ?? createLogger('gateway', config.LOG_LEVEL);
+  const { filesData, connectionsMax, logger = createLogger('gateway', config.LOG_LEVEL) } = deps;
   const redis = createFailFastRedis(redisUrls(config).limits, logger, { name: 'latchkey-gateway' });
   const changes = createAccountChanges(redisUrls(config).events, logger, 'latchkey-gateway-changes');
-  const checkDependencies = deps.checkReady ?? (() => checkServices(deps));
+  const services = ['identity', 'apps', 'files'] as const;
+  const checkServices = async () => void (await Promise.all(services.map((name) => checkServing(deps[name], name))));
   let isStopping = false;
   const checkReady = async () => {
     if (isStopping) throw new Error('the gateway is stopping');
-    await checkDependencies();
+    await (deps.checkReady ?? checkServices)();
   };
   const clients = createClients(deps.identity, deps.apps, deps.files);
   const requests = createBufferedCounts<'apiKeyId', 'requests'>({
@@ -54,7 +54,26 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
     logger,
     deliver: (counts) => clients.apiKeys.recordApiKeyRequests({ counts }),
   });
-  const options = { ...compose(config, deps, { clients, redis, changes, requests, logger }), checkReady };
+  const authenticator = createAuthenticator(clients);
+  redis.on('close', () => authenticator.forgetAll());
+  const limiter = new RateLimiter(redis, logger, config.REQUEST_BATCH_WAIT_MS);
+  const limits = createRateLimits(config);
+  const publicUrl = config.PUBLIC_URL ?? `http://localhost:${config.PORT}`;
+  const routes = createRoutes({
+    clients,
+    filesData,
+    limits,
+    signInFailures: createSignInFailures({ redis, limiter, limit: limits.signInFailures, logger }),
+    cookies: createCookies(publicUrl),
+    publicUrl,
+    oidcReturnUrl: config.OIDC_RETURN_URL,
+    dashboardUrl: config.DASHBOARD === 'on' ? publicUrl.replace(/\/+$/, '') : undefined,
+    cursors: createCursorSigner(deps.cursorSecrets),
+    changes,
+    authenticator,
+    countLiveClients: (applicationId) => readLiveClients(redis, applicationId),
+  });
+  const gate = createGate({ authenticator, limiter, limits, publicOrigin: new URL(publicUrl).origin, requests });
   let server: Awaited<ReturnType<typeof createServer>> | undefined;
   return {
     name: 'gateway' as const,
@@ -65,7 +84,7 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
     },
     async start(): Promise<void> {
       await Promise.all([connectInBackground(redis), changes.start()]);
-      server = await createServer(options);
+      server = await createServer({ config, logger, gate, clients, routes, filesData, connectionsMax, checkReady });
       await server.app.listen({ host: config.HOST, port: config.PORT });
       requests.start();
     },
@@ -83,39 +102,4 @@ export function createGatewayService(config: GatewayConfig, deps: GatewayDepende
     },
     checkReady,
   };
-}
-
-function compose(
-  config: GatewayConfig,
-  { filesData, cursorSecrets, connectionsMax }: GatewayDependencies,
-  shared: Pick<ServerOptions, 'clients' | 'logger'> &
-    Pick<RouteContext, 'changes'> &
-    Pick<GateOptions, 'requests'> & { readonly redis: Redis },
-): Omit<ServerOptions, 'checkReady'> {
-  const { clients, redis, changes, requests, logger } = shared;
-  const authenticator = new Authenticator(clients);
-  redis.on('close', () => authenticator.forgetAll());
-  const limiter = new RateLimiter(redis, logger, config.REQUEST_BATCH_WAIT_MS);
-  const limits = createRateLimits(config);
-  const publicUrl = config.PUBLIC_URL ?? `http://localhost:${config.PORT}`;
-  const routes = createRoutes({
-    clients,
-    filesData,
-    limits,
-    signInFailures: new SignInFailures({ redis, limiter, limit: limits.signInFailures, logger }),
-    cookies: new Cookies(publicUrl),
-    publicUrl,
-    oidcReturnUrl: config.OIDC_RETURN_URL,
-    dashboardUrl: config.DASHBOARD === 'on' ? publicUrl.replace(/\/+$/, '') : undefined,
-    cursors: new CursorSigner(cursorSecrets),
-    changes,
-    authenticator,
-    countLiveClients: (applicationId) => readLiveClients(redis, applicationId),
-  });
-  const gate = createGate({ authenticator, limiter, limits, publicOrigin: new URL(publicUrl).origin, requests });
-  return { config, logger, gate, clients, routes, filesData, connectionsMax };
-}
-
-async function checkServices({ identity, apps, files }: GatewayDependencies): Promise<void> {
-  await Promise.all([checkServing(identity, 'identity'), checkServing(apps, 'apps'), checkServing(files, 'files')]);
 }

@@ -20,7 +20,6 @@ import { createIssuerKeys } from './trusted-issuer/issuer-keys.ts';
 export const SCHEMA = 'identity';
 
 export type IdentityContext = ReturnType<typeof openContext>['ctx'];
-/** Context of use cases that change something: it names the actor for the audit log. */
 export type ActingContext = Acting<IdentityContext> & {
   /** The RPC that acts; undefined for the operator. */
   readonly call?: PasswordCall & { timeoutMs(): number };

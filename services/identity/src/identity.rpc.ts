@@ -12,7 +12,6 @@ import {
   OpenSessionSchema,
 } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import {
-  ApiKeyOrder,
   ApiKeySchema,
   ApiKeyService,
   DailyRequestsSchema,
@@ -96,8 +95,8 @@ const apiKeyService = (ctx: IdentityContext, bind: Bind): RpcImpl<typeof ApiKeyS
     const { apiKeys, nextPageToken } = await keys.listApiKeys(ctx, accountId, pageToken);
     return { apiKeys: apiKeys.map(toApiKey), nextPageToken };
   },
-  async listApiKeyPage({ accountId, order, ...request }) {
-    const { apiKeys, total } = await keys.listApiKeyPage(ctx, accountId, { ...request, order: API_KEY_ORDERS[order] });
+  async listApiKeyPage(request) {
+    const { apiKeys, total } = await keys.listApiKeyPage(ctx, request);
     return { apiKeys: apiKeys.map(toApiKey), total };
   },
   async getApiKey(ref) {
@@ -120,12 +119,6 @@ const apiKeyService = (ctx: IdentityContext, bind: Bind): RpcImpl<typeof ApiKeyS
     return { days: rows.map((row) => fromRow(DailyRequestsSchema, row)) };
   },
 });
-const API_KEY_ORDERS = {
-  [ApiKeyOrder.UNSPECIFIED]: 'name',
-  [ApiKeyOrder.NAME]: 'name',
-  [ApiKeyOrder.CREATED_AT]: 'createdAt',
-  [ApiKeyOrder.LAST_USED_AT]: 'lastUsedAt',
-} as const;
 const toKey = (apiKey: keys.ApiKey) => ({ apiKey: toApiKey(apiKey) });
 const toCreated = ({ apiKey, plaintextKey }: Awaited<ReturnType<typeof keys.createApiKey>>) => ({
   apiKey: toApiKey(apiKey),
@@ -140,7 +133,8 @@ const authenticationService = (ctx: IdentityContext): RpcImpl<typeof Authenticat
       ? authenticateApiKey(ctx, credential.value, client.clientIp)
       : authenticateSession(ctx, credential.value, client));
     const kind = isKey ? PrincipalKind.API_KEY : PrincipalKind.SESSION;
-    const message = { ...principal, kind, expiresAt: toTimestamp(principal.expiresAt) };
+    const expiresAt = principal.expiresAt ? timestampFromDate(principal.expiresAt) : undefined;
+    const message = { ...principal, kind, expiresAt };
     return { principal: message, epochKey: epoch.key, epoch: epoch.value };
   },
 });
@@ -198,11 +192,6 @@ function toTrustedIssuer(row: trustedIssuers.TrustedIssuer) {
   return { ...fromRow(TrustedIssuerSchema, row), claims: JSON.stringify(fromClaimTexts(row.claims)) };
 }
 
-function toTimestamp(date: Date | null): Timestamp | undefined {
-  return date ? timestampFromDate(date) : undefined;
-}
-
-/** Latest time of a Date. */
 const DATE_MS_MAX = 8.64e15;
 
 /** A time that no Date can hold becomes an invalid one, which the rules reject. */
@@ -217,14 +206,9 @@ function toChange({ name, scopes, allApplications, applicationIds, expiry }: Upd
 }
 
 function toOutcome(outcome: FlowOutcome) {
-  switch (outcome.case) {
-    case 'signedIn':
-      return { case: outcome.case, value: toSignedIn(outcome) };
-    case 'linked':
-      return { case: outcome.case, value: { account: toAccount(outcome.account), csrfToken: outcome.csrfToken } };
-    case 'pending': {
-      const { text, expiresAt } = outcome.pending;
-      return { case: outcome.case, value: { pending: text, expiresAt: timestampFromDate(expiresAt) } };
-    }
-  }
+  if (outcome.case === 'signedIn') return { case: outcome.case, value: toSignedIn(outcome) };
+  if (outcome.case === 'linked')
+    return { case: outcome.case, value: { account: toAccount(outcome.account), csrfToken: outcome.csrfToken } };
+  const { text, expiresAt } = outcome.pending;
+  return { case: outcome.case, value: { pending: text, expiresAt: timestampFromDate(expiresAt) } };
 }

@@ -3,7 +3,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { AuthenticateResponseSchema, PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Clients } from '../clients.ts';
-import { Authenticator } from './authenticator.ts';
+import { createAuthenticator } from './authenticator.ts';
 import type { GivenCredential } from './credential.ts';
 
 const KEY: GivenCredential = { kind: 'key', text: 'lk_mgmt_a' };
@@ -36,7 +36,7 @@ async function authenticated(response: Response = RESPONSE, latencyMs = 0) {
     pass(latencyMs);
     return create(AuthenticateResponseSchema, response);
   };
-  const authenticator = new Authenticator({ authentication: { authenticate } } as unknown as Pick<Clients, 'authentication'>);
+  const authenticator = createAuthenticator({ authentication: { authenticate } } as unknown as Pick<Clients, 'authentication'>);
   await authenticator.authenticate(KEY, IP, '');
   return { authenticator, recalls: () => authenticator.recall(KEY, IP) !== undefined };
 }

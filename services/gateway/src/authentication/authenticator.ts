@@ -14,49 +14,32 @@ interface CachedPrincipal extends Epoch {
 
 const PRINCIPALS_MAX = 10_000;
 
-/** Authenticates credentials with identity, and caches the principals. */
-export class Authenticator {
-  readonly #cache = new LRUCache<string, CachedPrincipal>({
-    max: PRINCIPALS_MAX,
-    ttl: PRINCIPAL_AGE_MS_MAX,
-    ttlResolution: 0,
-  });
-  readonly #clients: Pick<Clients, 'authentication'>;
+export type Authenticator = ReturnType<typeof createAuthenticator>;
 
-  constructor(clients: Pick<Clients, 'authentication'>) {
-    this.#clients = clients;
-  }
-
-  /** The cached principal of a credential and address. The caller checks its epoch in Redis. */
-  recall(credential: GivenCredential, clientIp: string): CachedPrincipal | undefined {
-    const cached = this.#cache.get(credentialDigest(credential));
-    if (!cached || cached.clientIp !== clientIp || cached.principal.expiresAtMs <= Date.now()) return undefined;
-    return cached;
-  }
-
-  /** Asks identity. Throws ConnectError with identity's reason. */
-  async authenticate(credential: GivenCredential, clientIp: string, userAgent: string): Promise<Principal> {
-    // The age counts from before the call.
-    const start = performance.now();
-    const {
-      principal: message,
-      epochKey,
-      epoch,
-    } = await this.#clients.authentication.authenticate({
-      credential: { case: credential.kind === 'key' ? 'apiKey' : 'sessionToken', value: credential.text },
-      clientIp,
-      userAgent,
-    });
-    const principal = toPrincipal(message);
-    if (epochKey !== '' && epoch !== '')
-      this.#cache.set(credentialDigest(credential), { principal, clientIp, epochKey, epoch }, { start });
-    return principal;
-  }
-
-  /** Clears the cache: after an outage, Redis may have older epochs than before. */
-  forgetAll(): void {
-    this.#cache.clear();
-  }
+export function createAuthenticator({ authentication }: Pick<Clients, 'authentication'>) {
+  const cache = new LRUCache<string, CachedPrincipal>({ max: PRINCIPALS_MAX, ttl: PRINCIPAL_AGE_MS_MAX, ttlResolution: 0 });
+  return {
+    /** The cached principal of a credential and address. The caller checks its epoch in Redis. */
+    recall(credential: GivenCredential, clientIp: string): CachedPrincipal | undefined {
+      const cached = cache.get(credentialDigest(credential));
+      if (!cached || cached.clientIp !== clientIp || cached.principal.expiresAtMs <= Date.now()) return undefined;
+      return cached;
+    },
+    /** Asks identity. Throws ConnectError with identity's reason. */
+    async authenticate(credential: GivenCredential, clientIp: string, userAgent: string): Promise<Principal> {
+      // The age counts from before the call.
+      const start = performance.now();
+      const { kind, text: value } = credential;
+      const given = { case: kind === 'key' ? ('apiKey' as const) : ('sessionToken' as const), value };
+      const { epochKey, epoch, ...found } = await authentication.authenticate({ credential: given, clientIp, userAgent });
+      const principal = toPrincipal(found.principal);
+      if (epochKey !== '' && epoch !== '')
+        cache.set(credentialDigest(credential), { principal, clientIp, epochKey, epoch }, { start });
+      return principal;
+    },
+    /** Clears the cache: after an outage, Redis may have older epochs than before. */
+    forgetAll: () => cache.clear(),
+  };
 }
 
 function toPrincipal(message: PrincipalMessage | undefined): Principal {

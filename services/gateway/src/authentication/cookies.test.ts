@@ -1,12 +1,12 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { FastifyReply } from 'fastify';
 import { expect, it } from 'vitest';
-import { Cookies } from './cookies.ts';
+import { createCookies } from './cookies.ts';
 
 function attributesOf(publicUrl: string, name: 'session' | 'oidc_flow'): string[] {
   const headers: string[] = [];
   const reply = { header: (_name: string, value: string) => headers.push(value) } as unknown as FastifyReply;
-  new Cookies(publicUrl).set(reply, name, 'a-token', timestampFromMs(Date.now() + 60_400));
+  createCookies(publicUrl).set(reply, name, 'a-token', timestampFromMs(Date.now() + 60_400));
   return headers[0]?.split('; ') ?? [];
 }
 
@@ -29,7 +29,7 @@ it('a session that ends clears what the browser has cached, and other cookies do
   const clear = (name: 'session' | 'oidc_flow') => {
     const headers: Record<string, string> = {};
     const reply = { header: (header: string, value: string) => Object.assign(headers, { [header]: value }) };
-    new Cookies('http://localhost').clear(reply as unknown as FastifyReply, name);
+    createCookies('http://localhost').clear(reply as unknown as FastifyReply, name);
     return [headers['set-cookie']?.split('; ', 2), headers['clear-site-data']];
   };
   expect(clear('session')).toEqual([['session=', 'Max-Age=0'], '"cache"']);

@@ -6,44 +6,41 @@ import type { FastifyReply } from 'fastify';
 
 export const OIDC_PATH = '/api/v1/auth/oidc';
 
-/** A session, a started OpenID Connect flow, and a sign-in that needs a code. */
 type CookieName = 'session' | 'oidc_flow' | 'oidc_pending';
 
 export function readCookie({ headers }: IncomingMessage, name: CookieName): string | undefined {
   return headers.cookie === undefined ? undefined : parseCookie(headers.cookie)[name];
 }
 
-/** Sets cookies. They are `Lax`, as an issuer of OpenID Connect redirects browsers back. */
-export class Cookies {
-  readonly #isSecure: boolean;
-  readonly #oidcPath: string;
+export type Cookies = ReturnType<typeof createCookies>;
 
-  /** @param publicUrl base URL for browsers: a proxy may prefix our paths */
-  constructor(publicUrl: string) {
-    this.#isSecure = !isLoopbackHttp(publicUrl);
-    this.#oidcPath = new URL(publicUrl.replace(/\/+$/, '') + OIDC_PATH).pathname;
-  }
+/**
+ * Sets cookies. They are `Lax`, as an issuer of OpenID Connect redirects browsers back.
+ *
+ * @param publicUrl base URL for browsers: a proxy may prefix our paths
+ */
+export function createCookies(publicUrl: string) {
+  const secure = !isLoopbackHttp(publicUrl);
+  const oidcPath = new URL(publicUrl.replace(/\/+$/, '') + OIDC_PATH).pathname;
+  const write = (reply: FastifyReply, name: CookieName, value: string, maxAge: number) => {
+    const path = name === 'session' ? '/' : oidcPath;
+    reply.header('set-cookie', stringifySetCookie({ name, value, httpOnly: true, sameSite: 'lax', path, secure, maxAge }));
+  };
+  return {
+    set(reply: FastifyReply, name: CookieName, value: string, expiresAt: Timestamp | undefined): void {
+      const seconds = expiresAt ? Math.round((timestampMs(expiresAt) - Date.now()) / 1000) : 0;
+      write(reply, name, value, Math.max(0, seconds));
+    },
+    clear(reply: FastifyReply, name: CookieName): void {
+      if (name === 'session') clearCache(reply);
+      write(reply, name, '', 0);
+    },
+  };
+}
 
-  set(reply: FastifyReply, name: CookieName, value: string, expiresAt: Timestamp | undefined): void {
-    const seconds = expiresAt ? Math.round((timestampMs(expiresAt) - Date.now()) / 1000) : 0;
-    this.#write(reply, name, value, Math.max(0, seconds));
-  }
-
-  clear(reply: FastifyReply, name: CookieName): void {
-    if (name === 'session') this.clearCache(reply);
-    this.#write(reply, name, '', 0);
-  }
-
-  /** Clears the browser's cache, which has avatars and pages of a session that ends. */
-  clearCache(reply: FastifyReply): void {
-    reply.header('clear-site-data', '"cache"');
-  }
-
-  #write(reply: FastifyReply, name: CookieName, value: string, maxAge: number): void {
-    const path = name === 'session' ? '/' : this.#oidcPath;
-    const attributes = { httpOnly: true, sameSite: 'lax' as const, path, secure: this.#isSecure, maxAge };
-    reply.header('set-cookie', stringifySetCookie({ name, value, ...attributes }));
-  }
+/** Clears the browser's cache, which has avatars and pages of a session that ends. */
+export function clearCache(reply: FastifyReply): void {
+  reply.header('clear-site-data', '"cache"');
 }
 
 /** True if browsers use plain HTTP on their own machine, where a `Secure` cookie would be lost. */

@@ -15,7 +15,6 @@ export interface Principal {
   readonly kind: 'key' | 'session';
   readonly accountId: string;
   readonly username: string;
-  /** Id of the key's or the session's record. */
   readonly credentialId: string;
   readonly scopes: ReadonlySet<string>;
   readonly allApplications: boolean;
@@ -47,7 +46,6 @@ export function readSessionClient(req: IncomingMessage) {
   return { previousSessionToken: credential.kind === 'session' ? credential.text : '', userAgent: readUserAgent(req) };
 }
 
-/** The `User-Agent` of a request; empty without one. */
 export function readUserAgent({ headers }: IncomingMessage): string {
   return headers['user-agent'] ?? '';
 }

@@ -6,7 +6,7 @@ import { startTcpProxy, type TcpProxy } from '@latchkey/testkit/network/tcp-prox
 import { testRedis } from '@latchkey/testkit/redis/redis';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { RateLimiter } from '../rate-limit/rate-limiter.ts';
-import { SignInFailures } from './sign-in-failures.ts';
+import { createSignInFailures, type SignInFailures } from './sign-in-failures.ts';
 
 const LIMIT = { name: 'sign-in-failures', max: 2, windowMs: 60_000 };
 /** Attempts of an unknown network once the shared budget is spent. */
@@ -23,7 +23,7 @@ async function connectTo(url: string): Promise<SignInFailures> {
   connections.push(connection);
   await connection.connect();
   redis ??= connection;
-  return new SignInFailures({ redis: connection, limiter: new RateLimiter(connection, silent), limit: LIMIT, logger: silent });
+  return createSignInFailures({ redis: connection, limiter: new RateLimiter(connection, silent), limit: LIMIT, logger: silent });
 }
 
 let failures: SignInFailures;

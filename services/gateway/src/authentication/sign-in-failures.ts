@@ -28,53 +28,40 @@ redis.call('PEXPIRE', KEYS[1], ARGV[4])`;
 /** Errors of identity for a password that it verified. */
 const WRONG_PASSWORD = new Set(['sign_in_failed', 'owner_password_wrong']);
 
-interface SignInFailuresOptions {
-  readonly redis: Redis;
-  readonly limiter: RateLimiter;
-  readonly limit: Limit;
-  readonly logger: Logger;
-}
+export type SignInFailures = ReturnType<typeof createSignInFailures>;
 
 /**
  * Limits wrong passwords per account, whether or not the account exists. Each network of the
  * owner's recent sign-ins has a budget, and all other networks share one. Once that is spent, each
  * unknown network still has one attempt, so that strangers do not lock out the owner.
  */
-export class SignInFailures {
-  readonly #options: SignInFailuresOptions;
-
-  constructor(options: SignInFailuresOptions) {
-    this.#options = options;
-  }
-
-  /**
-   * Counts a wrong password as a failed sign-in; successes and other errors do not count.
-   *
-   * @param verify has identity verify the password of the account with that email
-   * @throws `rate_limit_reached`, and what `verify` throws
-   */
-  async count<T>(email: string, clientIp: string, verify: () => Promise<T>): Promise<T> {
-    // Counted before the password is verified: concurrent attempts share the budget.
-    const attempt = await this.#begin(email, clientIp);
-    const refund = () => Promise.all(attempt.map((count) => this.#options.limiter.refund(count)));
+export function createSignInFailures({
+  redis,
+  limiter,
+  limit,
+  logger,
+}: {
+  readonly redis: Redis;
+  readonly limiter: RateLimiter;
+  readonly limit: Limit;
+  readonly logger: Logger;
+}) {
+  async function isKnown(account: string, network: string): Promise<boolean> {
     try {
-      const result = await verify();
-      await refund();
-      return result;
+      return (await redis.zscore(keyOf(account), network)) !== null;
     } catch (err) {
-      if (!WRONG_PASSWORD.has(fromConnectError(err)?.reason ?? '')) await refund();
-      throw err;
+      logger.debug({ err }, 'known networks not read');
+      return false;
     }
   }
 
-  async #begin(email: string, clientIp: string): Promise<readonly Count[]> {
-    const { limit, limiter } = this.#options;
+  async function begin(email: string, clientIp: string): Promise<readonly Count[]> {
     const { account, network, wideNetwork } = subjectsOf(email, clientIp);
-    const isKnown = await this.#isKnown(account, network);
-    const count = { limit, subject: isKnown ? `${account}:${network}` : account };
+    const known = await isKnown(account, network);
+    const count = { limit, subject: known ? `${account}:${network}` : account };
     const state = await limiter.hit(count);
     if (state.allowed) return [count];
-    if (isKnown) throw limitReached(state);
+    if (known) throw limitReached(state);
     // In this order: a network that has used its attempt takes none of the others.
     const spare = [
       { limit: { ...limit, max: 1 }, subject: `${account}:own:${wideNetwork}` },
@@ -87,25 +74,35 @@ export class SignInFailures {
     return spare;
   }
 
-  /** Makes the network of a new session a known one of the account. */
-  async remember(email: string, clientIp: string): Promise<void> {
-    const { account, network } = subjectsOf(email, clientIp);
-    const { redis, logger } = this.#options;
-    try {
-      await redis.eval(REMEMBER_SCRIPT, 1, keyOf(account), network, Date.now(), KNOWN_MAX, KNOWN_MS);
-    } catch (err) {
-      logger.debug({ err }, 'network of a sign-in not remembered');
-    }
-  }
-
-  async #isKnown(account: string, network: string): Promise<boolean> {
-    try {
-      return (await this.#options.redis.zscore(keyOf(account), network)) !== null;
-    } catch (err) {
-      this.#options.logger.debug({ err }, 'known networks not read');
-      return false;
-    }
-  }
+  return {
+    /**
+     * Counts a wrong password as a failed sign-in; successes and other errors do not count.
+     *
+     * @param verify has identity verify the password of the account with that email
+     * @throws `rate_limit_reached`, and what `verify` throws
+     */
+    async count<T>(email: string, clientIp: string, verify: () => Promise<T>): Promise<T> {
+      // Counted before the password is verified: concurrent attempts share the budget.
+      const attempt = await begin(email, clientIp);
+      const refund = () => Promise.all(attempt.map((count) => limiter.refund(count)));
+      try {
+        const result = await verify();
+        await refund();
+        return result;
+      } catch (err) {
+        if (!WRONG_PASSWORD.has(fromConnectError(err)?.reason ?? '')) await refund();
+        throw err;
+      }
+    },
+    async remember(email: string, clientIp: string): Promise<void> {
+      const { account, network } = subjectsOf(email, clientIp);
+      try {
+        await redis.eval(REMEMBER_SCRIPT, 1, keyOf(account), network, Date.now(), KNOWN_MAX, KNOWN_MS);
+      } catch (err) {
+        logger.debug({ err }, 'network of a sign-in not remembered');
+      }
+    },
+  };
 }
 
 const keyOf = (account: string) => `latchkey:known-networks:${account}`;
@@ -126,7 +123,7 @@ function digest(text: string): string {
   return hash('sha256', text, 'base64url');
 }
 
-/** {@link SignInFailures.count} for a change that needs the password of the session's account. */
+/** `SignInFailures.count` for a change that needs the password of the session's account. */
 export async function countPasswordFailures<T>(
   { clients, signInFailures }: { readonly clients: Pick<Clients, 'accounts'>; readonly signInFailures: SignInFailures },
   { principal, clientIp }: { readonly principal: Principal; readonly clientIp: string },

@@ -5,27 +5,28 @@ import { errors } from '../errors.ts';
 const MAC_BYTES = 16;
 const CURSOR = /^(\d{1,14})\.([0-9a-f-]{36})\.([\w-]{22})$/;
 
-/** Signs the cursors of the audit log, so that each is valid for its account only. */
-export class CursorSigner {
-  readonly #keys: readonly KeyObject[];
+export type CursorSigner = ReturnType<typeof createCursorSigner>;
 
-  /** @param secrets the same at all gateways: the first signs, any verifies */
-  constructor(secrets: readonly string[]) {
-    this.#keys = secrets.map((secret) => deriveKey(secret, 'gateway/audit-cursor'));
-  }
-
-  sign(accountId: string, { atMs, id }: { readonly atMs: number; readonly id: string }): string {
-    const position = `${atMs}.${id}`;
-    return `${position}.${macOf(this.#keys[0] as KeyObject, accountId, position)}`;
-  }
-
-  /** Throws `cursor_invalid` for everything but a cursor of this account. */
-  parse(accountId: string, cursor: string) {
-    const [, ms = '', id = '', mac = ''] = CURSOR.exec(cursor) ?? [];
-    const isSigned = this.#keys.some((key) => constantTimeEqual(macOf(key, accountId, `${ms}.${id}`), mac));
-    if (!isSigned) throw errors.cursor_invalid();
-    return { atMs: Number(ms), id };
-  }
+/**
+ * Signs the cursors of the audit log, so that each is valid for its account only.
+ *
+ * @param secrets the same at all gateways: the first signs, any verifies
+ */
+export function createCursorSigner(secrets: readonly string[]) {
+  const keys = secrets.map((secret) => deriveKey(secret, 'gateway/audit-cursor'));
+  return {
+    sign(accountId: string, { atMs, id }: { readonly atMs: number; readonly id: string }): string {
+      const position = `${atMs}.${id}`;
+      return `${position}.${macOf(keys[0] as KeyObject, accountId, position)}`;
+    },
+    /** Throws `cursor_invalid` for everything but a cursor of this account. */
+    parse(accountId: string, cursor: string) {
+      const [, ms = '', id = '', mac = ''] = CURSOR.exec(cursor) ?? [];
+      const isSigned = keys.some((key) => constantTimeEqual(macOf(key, accountId, `${ms}.${id}`), mac));
+      if (!isSigned) throw errors.cursor_invalid();
+      return { atMs: Number(ms), id };
+    },
+  };
 }
 
 function macOf(key: KeyObject, accountId: string, position: string): string {

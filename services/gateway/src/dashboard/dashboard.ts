@@ -10,7 +10,6 @@ import type { GatewayConfig } from '../config.ts';
 /** Output of `packages/dashboard/scripts/build.mjs`. */
 const BUILT_DIR = join(import.meta.dirname, '../../../../packages/dashboard/dist/');
 
-/** Paths that never name a page of the dashboard. */
 const OTHER_PATHS = /^\/(api|docs|assets|metrics)(\/|$)/;
 
 const ASSETS_AGE = '365d';
@@ -27,7 +26,6 @@ export function createDashboard(config: GatewayConfig, logger: Logger) {
   return { isPageRequest, sendPage, register: (app: FastifyInstance) => registerFiles(app, sendPage) };
 }
 
-/** Serves `/` and the assets. */
 async function registerFiles(app: FastifyInstance, sendPage: PageHandler): Promise<void> {
   app.get('/', { schema: { hide: true } as object }, sendPage);
   await app.register(fastifyStatic, {
@@ -44,9 +42,7 @@ async function registerFiles(app: FastifyInstance, sendPage: PageHandler): Promi
   });
 }
 
-/**
- * True if a request without a route is a browser's for a page, which the dashboard finds itself.
- */
+/** True if an unrouted request is a browser's for a page, which the dashboard finds itself. */
 function isPageRequest({ method, url, headers }: FastifyRequest): boolean {
   if ((method !== 'GET' && method !== 'HEAD') || !headers.accept?.includes('text/html')) return false;
   const [path = ''] = url.split(/[?#]/, 1);

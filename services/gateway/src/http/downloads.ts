@@ -4,7 +4,6 @@ import type { FastifyInstance } from 'fastify';
 import type { FilesDataPath } from '../files-data-path.ts';
 import { currentRequest } from '../request-context.ts';
 
-/** Path of the URLs of files on disk. */
 export const DOWNLOADS_URL = '/downloads/:token';
 
 /** Serves download URLs. The files service writes the responses, errors included. */

@@ -8,7 +8,6 @@ import { isStateChanging } from '../authentication/csrf.ts';
 import { currentRequest } from '../request-context.ts';
 import type { Route } from '../routing/route.ts';
 
-/** The header, for the OpenAPI document. */
 export const idempotencyHeaders = z.object({
   [IDEMPOTENCY_KEY_HEADER]: z
     .string()

@@ -44,7 +44,6 @@ export function oauthStatus({ kind, httpStatus }: DomainError): number {
   return kind === 'rate_limited' || httpStatus >= 500 ? httpStatus : 400;
 }
 
-/** The body of an error (RFC 6749, 5.2). */
 export function oauthError(err: DomainError): { readonly error: string; readonly error_description: string } {
   const { kind, code, message, details } = err;
   const rules = details.map(({ path, message: rule }) => `${path.replace(/^body\./, '')} ${rule}`);

@@ -10,7 +10,6 @@ import { errors } from '../errors.ts';
 
 /** Media type of unknown bytes, also of a body without a type (RFC 9110, 8.3). */
 export const BYTES_MEDIA_TYPE = 'application/octet-stream';
-/** Media type of a part of a resumable upload (tus 1.0.0). */
 export const CHUNK_MEDIA_TYPE = 'application/offset+octet-stream';
 const CONTENT_TYPE = 'header.content-type';
 

@@ -5,7 +5,6 @@ import type { FastifyRequest, FastifySchemaCompiler } from 'fastify';
 import type { z } from 'zod';
 import { errors } from '../errors.ts';
 
-/** Names of the parts of a request in details, by Fastify's names. */
 const PARTS: Readonly<Record<string, string>> = { body: 'body', querystring: 'query', params: 'params', headers: 'header' };
 
 /** Compiles the validator of a part of a request. Its error has the rule for each input. */

@@ -56,7 +56,6 @@ export function toOpenApiDocument(routes: readonly Route[]): Record<string, unkn
 const CONTENT_SECURITY_POLICY =
   "default-src 'self'; img-src 'self' data:; base-uri 'self'; form-action 'self'; frame-ancestors 'self'; object-src 'none'";
 
-/** Serves the OpenAPI 3.1 document of routes, and a page to read it. */
 export async function registerOpenApi(app: FastifyInstance, routes: readonly Route[]): Promise<void> {
   let document: Record<string, unknown> | undefined;
   const getDocument = () => {

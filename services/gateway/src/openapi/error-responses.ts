@@ -59,7 +59,6 @@ const FORBIDDEN = 'The credential may not do this.';
 const NAME_RULE = `must be ${describeLength(APPLICATION_NAME)}`;
 const DETAILS = { details: [{ path: 'body.name', message: NAME_RULE }] };
 
-/** The error responses of routes. Collects the codes that they use. */
 export class ErrorResponses {
   readonly #codes = new Set<string>(['VALIDATION_ERROR']);
 
@@ -79,7 +78,6 @@ export class ErrorResponses {
     return Object.fromEntries(byStatus.map(([status, those]) => [status, toResponse(status, those)]));
   }
 
-  /** The error envelope with the codes of all routes so far. */
   schema(): z.ZodType {
     const detail = z
       .object({
@@ -170,7 +168,6 @@ const RETRY_AFTER = {
   'Retry-After': { description: 'Seconds until the request may be tried again.', schema: { type: 'integer' }, example: 30 },
 };
 
-/** Headers of responses to requests that may be tried again. */
 const HEADERS: Readonly<Record<number, object>> = {
   429: {
     ...RETRY_AFTER,
@@ -202,7 +199,6 @@ const OAUTH_RULES: ReadonlyArray<readonly [status: number, description: string, 
 const OAUTH_PROPERTIES = { error: { type: 'string' }, error_description: { type: 'string' } };
 const OAUTH_SCHEMA = { type: 'object', properties: OAUTH_PROPERTIES, required: Object.keys(OAUTH_PROPERTIES) };
 
-/** Errors of routes that respond as RFC 6749 says. */
 const OAUTH_RESPONSES = Object.fromEntries(
   OAUTH_RULES.map(([status, description, error, text]) => {
     const example = { error, error_description: text };

@@ -11,10 +11,7 @@ const CSS = `
 .swagger-ui .json-schema-2020-12-expand-deep-button, .swagger-ui .parameter__in, .swagger-ui .prop-format, .swagger-ui .parameter__type { color: #595959 }
 `;
 
-/**
- * Names, a landmark and buttons without links in them, which the page lacks. It renders parts anew
- * at any time.
- */
+/** Names, a landmark and buttons without links, for a page that renders parts at any time. */
 const SCRIPT = `
 const root = document.getElementById('swagger-ui');
 const REGIONS = { '.information-container': 'About', '.schemes-server-container': 'Servers', '.scheme-container': 'Access' };
@@ -33,7 +30,6 @@ const describe = () => {
 new MutationObserver(describe).observe(root, { childList: true, subtree: true });
 `;
 
-/** Theme of the page of the OpenAPI document. */
 export const PAGE_THEME = {
   title: 'Latchkey API',
   css: [{ filename: 'latchkey.css', content: CSS }],

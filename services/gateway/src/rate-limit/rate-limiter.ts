@@ -144,7 +144,6 @@ export class RateLimiter {
     return counted ? toLimitState(count.limit, counted[0], counted[1]) : this.#local.hit(count);
   }
 
-  /** Takes one event back, for limits on successes or failures. */
   async refund(count: Count): Promise<void> {
     const done = await this.#ask((redis) => redis.latchkeyRefund(keyOf(count)));
     if (done === undefined) this.#local.refund(count);

@@ -11,7 +11,6 @@ const MINUTE_MS = 60_000;
 const LIMIT_MAX = 1_000_000_000;
 const limit = integerSetting(1, LIMIT_MAX);
 
-/** Settings of the largest counts. */
 export const rateLimitSettings = {
   RATE_LIMIT_IP_PER_MINUTE: limit.default(DEFAULT_LIMITS.RATE_LIMIT_IP_PER_MINUTE),
   RATE_LIMIT_PRINCIPAL_PER_MINUTE: limit.default(DEFAULT_LIMITS.RATE_LIMIT_PRINCIPAL_PER_MINUTE),
@@ -78,7 +77,6 @@ const rejections = new Counter({
   labels: ['limit'],
 });
 
-/** The error of an event beyond a limit, which is counted. */
 export function limitReached({ limit, resetMs }: LimitState): DomainError {
   rejections.add(1, limit.name);
   const { name: policy, max, windowMs } = limit;

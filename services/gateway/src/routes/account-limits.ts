@@ -8,7 +8,6 @@ const amount = z
   })
   .meta({ id: 'AccountLimit' });
 
-/** The only plan of a self-hosted installation. */
 const PLAN_NAME = 'Self-hosted';
 
 export const accountLimitsRoutes = ({ clients: { apiKeys, applications, files } }: RouteContext) => ({

@@ -248,7 +248,6 @@ export const apiKeyRoutes = ({ clients: { apiKeys }, limits }: RouteContext) => 
   }),
 });
 
-/** Returns a key, and sets its entity tag in the header. */
 function sendKey(reply: FastifyReply, { apiKey }: { readonly apiKey?: ApiKey | undefined }) {
   reply.header('etag', apiKey?.etag ?? '');
   return apiKey;

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { Principal } from '../authentication/credential.ts';
 import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
+import { isOwned } from '../routing/resolve-application.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationId, EXAMPLE_IDS, idOf, nameText, timestamp } from '../routing/schemas.ts';
 import { SETTINGS_URL } from './application-settings.ts';
@@ -77,14 +78,9 @@ export const applicationRoutes = ({ clients }: RouteContext) => ({
     failures: ['verifyTwoFactorCode'],
     message: 'Application deleted successfully',
     handle: async ({ principal: { kind, accountId }, application, body: { code } }) => {
-      if (kind === 'session') {
-        // A code is not used up for an application that does not exist, as on a repeated request.
-        const owned = await clients.applications.findOwnedApplications({
-          accountId,
-          applicationIds: [application.applicationId],
-        });
-        if (owned.applicationIds.length > 0) await clients.twoFactor.verifyTwoFactorCode({ accountId, code });
-      }
+      // A code is not used up for an application that does not exist, as on a repeated request.
+      if (kind === 'session' && (await isOwned(clients, application)))
+        await clients.twoFactor.verifyTwoFactorCode({ accountId, code });
       await clients.applications.deleteApplication(application);
     },
   }),

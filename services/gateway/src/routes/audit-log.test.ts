@@ -4,7 +4,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { ActorKind, type ListAuditEntriesRequest } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
 import { PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { CursorSigner } from '../cursor/cursor-signer.ts';
+import { createCursorSigner } from '../cursor/cursor-signer.ts';
 import { toKey, useTestGateway } from '../testing/test-gateway.ts';
 
 const ACCOUNT_ID = randomUUID();
@@ -152,8 +152,8 @@ describe('a cursor', () => {
 
   it('is valid for gateways before and after a change of their credential', () => {
     const position = { atMs: 5, id };
-    const cursor = new CursorSigner(['newer', 'older']).sign(ACCOUNT_ID, position);
-    const parse = (...secrets: string[]) => new CursorSigner(secrets).parse(ACCOUNT_ID, cursor);
+    const cursor = createCursorSigner(['newer', 'older']).sign(ACCOUNT_ID, position);
+    const parse = (...secrets: string[]) => createCursorSigner(secrets).parse(ACCOUNT_ID, cursor);
     for (const secrets of [['newer', 'older'], ['older', 'newer'], ['newer']]) expect(parse(...secrets)).toEqual(position);
     expect(() => parse('older', 'other')).toThrow('Invalid cursor');
   });

@@ -68,7 +68,6 @@ const entry = z
   })
   .meta({ id: 'AuditEntry' });
 
-/** Merges the audit logs of the services. */
 export const auditLogRoutes = ({ clients: { auditLogs }, cursors }: RouteContext) => ({
   listAuditEntries: defineRoute('GET /api/v1/panel/audit-log', 'session', {
     summary: 'List what was done in the account',

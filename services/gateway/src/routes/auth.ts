@@ -6,7 +6,7 @@ import type { Account, SignInResponse, SignUpResponse } from '@latchkey/proto/la
 import type { OidcSignedIn } from '@latchkey/proto/latchkey/identity/v1/oidc_pb';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
-import { readCookie } from '../authentication/cookies.ts';
+import { clearCache, readCookie } from '../authentication/cookies.ts';
 import { readSessionClient } from '../authentication/credential.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { emailText, idOf, issuerName, newPassword, nonEmptyText, timestamp, twoFactorCode } from '../routing/schemas.ts';
@@ -143,7 +143,7 @@ export async function openSession(
 ) {
   const { token = '', csrfToken, expiresAt } = opened.session ?? {};
   await signInFailures.remember(email, clientIp);
-  if (readCookie(reply.request.raw, 'session') !== undefined) cookies.clearCache(reply);
+  if (readCookie(reply.request.raw, 'session') !== undefined) clearCache(reply);
   cookies.set(reply, 'session', token, expiresAt);
   return { account: toAccount(opened.account), csrfToken };
 }

@@ -13,7 +13,6 @@ import { idText } from '../routing/schemas.ts';
 
 const AVATAR_URL = '/api/v1/panel/avatar';
 
-/** URL of an avatar. Every upload has a new one. */
 export function avatarUrlOf(avatarId: string): string {
   return `${AVATAR_URL}?v=${avatarId}`;
 }

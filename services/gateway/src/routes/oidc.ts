@@ -13,7 +13,6 @@ import { AlternativeSuccess, defineRoute, type RouteContext } from '../routing/r
 import { issuerName, textUpTo, twoFactorCode } from '../routing/schemas.ts';
 import { openSession, session, sessionCookieHeader, toAccount } from './auth.ts';
 
-/** Errors that a page can explain. */
 const FOR_PEOPLE = new Set<DomainError['kind']>([
   'unauthenticated',
   'forbidden',
@@ -37,7 +36,7 @@ const callbackQuery = z.object({
 });
 
 export function oidcRoutes(context: RouteContext) {
-  const { limits, publicUrl, oidcReturnUrl = publicUrl } = context;
+  const { clients, limits, cookies, publicUrl, oidcReturnUrl = publicUrl } = context;
   const ownOrigins = new Set([publicUrl, oidcReturnUrl].map((url) => new URL(url).origin));
   return {
     startOidcSignIn: defineRoute(`GET ${OIDC_PATH}/start`, 'public', {
@@ -64,11 +63,28 @@ export function oidcRoutes(context: RouteContext) {
       },
     }),
     ...callbackRoutes(context),
-    completeOidcSignIn: completeRoute(context),
+    completeOidcSignIn: defineRoute(`POST ${OIDC_PATH}/complete`, 'public', {
+      summary: 'End a sign-in by OpenID Connect with a code',
+      description:
+        'For accounts with two-factor authentication on, within 10 minutes after the callback and in the same browser.',
+      limit: { limit: limits.signIn, per: 'ip' },
+      body: z.strictObject({ code: twoFactorCode.meta({ description: 'Code of the second factor, or a recovery code.' }) }),
+      examples: { code: { code: '123456' } },
+      data: session,
+      successHeaders: sessionCookieHeader,
+      failures: ['completeOidc'],
+      message: 'Signed in.',
+      handle: async ({ body: { code }, raw, clientIp, reply }) => {
+        const pending = readCookie(raw, 'oidc_pending') ?? '';
+        const request = { pending, code, ...readSessionClient(raw) };
+        const signedIn = (await clients.oidc.completeOidc(request)).signedIn as OidcSignedIn;
+        cookies.clear(reply, 'oidc_pending');
+        return openSession(context, { reply, clientIp }, signedIn, emailOf(signedIn));
+      },
+    }),
   };
 }
 
-/** Starts a flow with a cookie, and returns the URL for the browser. */
 export async function startFlow(
   { clients, cookies, publicUrl }: RouteContext,
   reply: FastifyReply,
@@ -164,28 +180,6 @@ async function applyOutcome(
 }
 
 const emailOf = ({ account }: OidcSignedIn) => account?.email ?? '';
-
-function completeRoute(context: RouteContext) {
-  const { clients, limits, cookies } = context;
-  return defineRoute(`POST ${OIDC_PATH}/complete`, 'public', {
-    summary: 'End a sign-in by OpenID Connect with a code',
-    description: 'For accounts with two-factor authentication on, within 10 minutes after the callback and in the same browser.',
-    limit: { limit: limits.signIn, per: 'ip' },
-    body: z.strictObject({ code: twoFactorCode.meta({ description: 'Code of the second factor, or a recovery code.' }) }),
-    examples: { code: { code: '123456' } },
-    data: session,
-    successHeaders: sessionCookieHeader,
-    failures: ['completeOidc'],
-    message: 'Signed in.',
-    handle: async ({ body: { code }, raw, clientIp, reply }) => {
-      const pending = readCookie(raw, 'oidc_pending') ?? '';
-      const request = { pending, code, ...readSessionClient(raw) };
-      const signedIn = (await clients.oidc.completeOidc(request)).signedIn as OidcSignedIn;
-      cookies.clear(reply, 'oidc_pending');
-      return openSession(context, { reply, clientIp }, signedIn, emailOf(signedIn));
-    },
-  });
-}
 
 /** Target of a browser's redirect: programs, which accept no HTML, get the envelope. */
 function returnUrlFor({ oidcReturnUrl, dashboardUrl }: RouteContext, { headers }: IncomingMessage): string | undefined {

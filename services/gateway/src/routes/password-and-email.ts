@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clearCache } from '../authentication/cookies.ts';
 import { countPasswordFailures } from '../authentication/sign-in-failures.ts';
 import { defineRoute, type RouteContext } from '../routing/route.ts';
 import { emailText, newPassword, ownerProof, textUpTo } from '../routing/schemas.ts';
@@ -55,7 +56,7 @@ export function credentialRoutes(context: RouteContext) {
       message: 'Password reset. Sign in with the new password.',
       handle: async ({ body, reply }) => {
         await credentials.resetPassword(body);
-        context.cookies.clearCache(reply);
+        clearCache(reply);
       },
     }),
     changeEmail: defineRoute('POST /api/v1/auth/email/change', 'session', {

@@ -87,10 +87,7 @@ const upload = z
 
 const params = z.object({ id: idOf('file', 'Id of the upload, from `createUpload`.') });
 
-/**
- * Checked before the schema, with a separate error. An enum, as a generator rejects constants in
- * headers.
- */
+/** Checked before the schema. An enum, as a generator rejects constants in headers. */
 const tusHeaders = z.object({
   'tus-resumable': z.enum([VERSION]).meta({ description: 'Version of the tus protocol.', examples: [VERSION] }),
 });
@@ -277,7 +274,6 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
   };
 }
 
-/** Sets the headers of tus for an upload, and returns its record. */
 function describe(reply: FastifyReply, found: Upload) {
   reply.headers({
     'upload-offset': String(found.byteOffset),

@@ -16,7 +16,6 @@ export interface GateOptions {
   readonly limiter: RateLimiter;
   readonly limits: RateLimits;
   readonly publicOrigin: string;
-  /** Counts requests by the id of their management key. */
   readonly requests: BufferedCounts<'requests'>;
 }
 
@@ -85,9 +84,7 @@ export function createGate({ authenticator, limiter, limits, publicOrigin, reque
       if (context.principal) authorize(request, route, context.principal);
     },
 
-    /**
-     * Takes a failed request out of a limit that counts successes alone, unless its window is over.
-     */
+    /** Takes a failed request out of a limit on successes, unless its window is over. */
     async refund(): Promise<void> {
       const { refundable } = currentRequest() ?? {};
       if (refundable && performance.now() < refundable.endsAt) await limiter.refund(refundable.count);

@@ -7,7 +7,6 @@ import { announcedByteSize } from '../http/request-body.ts';
 import { currentRequest, formatRequestActor } from '../request-context.ts';
 import type { RouteRequest } from './route.ts';
 
-/** A request's own body, unless another one is given. */
 export function readRequestBody(
   { principal, clientIp, reply, raw, headers }: RouteRequest<Scope | 'session', undefined, unknown, unknown, unknown>,
   body: Readable = raw,

@@ -34,7 +34,10 @@ export async function checkReplay(clients: Clients, principal: Principal, idText
 }
 
 /** Throws `application_not_found` for another account's application. */
-export async function checkOwned({ applications }: Clients, { accountId, applicationId }: ApplicationRef): Promise<void> {
-  const owned = await applications.findOwnedApplications({ accountId, applicationIds: [applicationId] });
-  if (owned.applicationIds.length === 0) throw errors.application_not_found();
+export async function checkOwned(clients: Clients, ref: ApplicationRef): Promise<void> {
+  if (!(await isOwned(clients, ref))) throw errors.application_not_found();
+}
+
+export async function isOwned({ applications }: Clients, { accountId, applicationId }: ApplicationRef): Promise<boolean> {
+  return (await applications.findOwnedApplications({ accountId, applicationIds: [applicationId] })).applicationIds.length > 0;
 }

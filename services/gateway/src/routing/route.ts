@@ -56,7 +56,6 @@ export type Failure = MethodName | DescMessage | keyof typeof errors;
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE' | 'OPTIONS';
 
-/** A rate limit of a route besides the global ones. */
 export interface RouteLimit {
   readonly limit: Limit;
   /** `application` counts each network for the application of the path, of public reads. */
@@ -64,7 +63,6 @@ export interface RouteLimit {
   readonly successesOnly?: boolean;
 }
 
-/** Returned by a handler for the route's other kind of success. */
 export class AlternativeSuccess {
   readonly data: unknown;
 
@@ -109,10 +107,7 @@ export interface RouteDefinition<
   /** Status of a success; 200 unless set. With 204 there is no envelope. */
   readonly successStatus?: 201 | 204;
   readonly body?: B;
-  /**
-   * The exact schema for the document, where `body` leaves some rules to the handler and its
-   * errors.
-   */
+  /** The exact schema for the document, where `body` leaves rules to the handler. */
   readonly documentedBody?: z.ZodType;
   /** True if the body may be absent, which is the same as `{}`. */
   readonly isBodyOptional?: boolean;
@@ -154,7 +149,6 @@ export interface RouteDefinition<
   readonly handle: (request: RouteRequest<A, In, z.output<B>, z.output<Q>, z.output<P>, z.output<H>>) => Promise<unknown>;
 }
 
-/** A route without the types of its handler. */
 export interface Route extends RouteDefinition<Access, ApplicationIn | undefined, z.ZodType, z.ZodType, z.ZodType> {
   readonly method: Method;
   readonly url: string;

@@ -23,7 +23,6 @@ function lengthOf(text: z.ZodString, length: Length, description: string) {
     .meta({ description, minLength: min, maxLength: max });
 }
 
-/** The rule of texts without NUL, for the document. */
 const WITHOUT_NUL = { pattern: '^[^\\x00]*$' };
 
 /** Text of up to this many code points, for values that may be older than today's rules. */
@@ -55,7 +54,6 @@ export function emailText(format: z.core.$ZodCheck<string> = z.email()) {
 
 export const anyText = z.string().refine(isStorable, 'must not have NUL').meta(WITHOUT_NUL);
 
-/** {@link textUpTo}, but not empty. */
 export const nonEmptyText = (max: number) => textWithin({ min: 1, max });
 
 function textWithin({ min, max }: Length) {
@@ -65,13 +63,11 @@ function textWithin({ min, max }: Length) {
     .meta({ minLength: min, maxLength: max, ...WITHOUT_NUL });
 }
 
-/** A password that is to be set. */
 export const newPassword = textWithin(PASSWORD).meta({ description: `${describeLength(PASSWORD)}.` });
 
 /** A code of a second factor. The service rejects malformed ones. */
 export const twoFactorCode = z.string();
 
-/** Proves that the owner uses the session. */
 export const ownerProof = {
   password: textUpTo(1_000).exactOptional().meta({
     description: 'Password of the account. If it has none, the session must have been opened within the last 10 minutes.',
@@ -81,7 +77,6 @@ export const ownerProof = {
     .meta({ description: 'Code of the second factor, or a recovery code; ignored where there is none.' }),
 };
 
-/** A file name, without outer white space and invisible characters. */
 export const fileName = z
   .string()
   .overwrite(withoutInvisible)
@@ -123,7 +118,6 @@ export const applicationQuery = z.object({ applicationId });
 
 export const timestamp = z.string().meta({ format: 'date-time', examples: ['2026-05-12T09:00:00.000Z'] });
 
-/** A flag in a query or in metadata. */
 export const flag = z
   .string()
   .refine((text) => text === 'true' || text === 'false', 'must be true or false')
@@ -196,7 +190,6 @@ export function queryNumber(min: number, max: number, fallback: number, descript
     .meta({ type: 'integer', minimum: min, maximum: max, description, examples: [example] });
 }
 
-/** Days up to the current one (UTC). */
 export const dayCount = queryNumber(1, USAGE_DAYS_MAX, USAGE_DAYS_MAX, 'Days to show, up to today (UTC).', 30);
 
 export const date = z.iso.date().meta({ description: 'Day (UTC).', examples: ['2026-05-12'] });
@@ -218,5 +211,4 @@ export const ifMatchHeaders = z.object({
     }),
 });
 
-/** Meaning of the header `ETag`, for routes that send it. */
 export const ETAG_HEADER = { ETag: 'Changes with the data. Send it as `If-Match` with a change.' };

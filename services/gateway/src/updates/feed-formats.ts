@@ -35,9 +35,7 @@ export function electronUpdate(release: Release, found: readonly ReleaseArtifact
 const quote = (text: string) => JSON.stringify(text).replace(/[\x7f-\x9f\u2028\u2029\ufeff]/g, escapeUnit);
 const escapeUnit = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
-/**
- * Sparkle's appcast of the releases for macOS. An item whose artifact needs ARM says so.
- */
+/** Sparkle's appcast of the releases for macOS. An item whose artifact needs ARM says so. */
 export function appcast(title: string, releases: readonly Release[], urlOf: UrlOf): string {
   const items = releases.map((release) => {
     const artifact = sparkleArtifact(release);
@@ -67,7 +65,6 @@ function appcastItem(release: Release, artifact: ReleaseArtifact, urlOf: UrlOf):
 
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&apos;' };
 
-/** Text for XML 1.0, without the characters that it cannot have. */
 function escapeXml(text: string): string {
   const allowed = text.replace(/[^\t\n\r\x20-\ufffd\u{10000}-\u{10ffff}]/gu, '');
   return allowed.replace(/[&<>"']/g, (character) => ENTITIES[character] as string);

@@ -16,7 +16,6 @@ export function isPassword(text: string): boolean {
   return hasLength(text, PASSWORD.min, PASSWORD.max);
 }
 
-/** True if an account with these could exist. */
 export function isSignIn(email: string, password: string): boolean {
   return hasLength(email, 1, EMAIL_LENGTH_MAX) && hasLength(password, 1, PASSWORD.max);
 }

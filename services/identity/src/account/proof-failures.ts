@@ -1,12 +1,8 @@
 import type { ReachedLimit } from '@latchkey/kit/errors/errors';
 
-/**
- * Window of the limits on wrong passwords within sessions and on wrong codes. The gateway limits
- * sign-ins.
- */
+/** Window of the limits on wrong codes, and on wrong passwords within sessions. */
 const WINDOW_MS = 15 * 60_000;
 
-/** Wrong passwords within sessions of an account in the window. */
 export const PASSWORD_FAILURES_MAX = 10;
 
 /** Failures of the window, oldest first. Future ones count, as clocks of processes may differ. */

@@ -1,3 +1,4 @@
+import { ApiKeyOrder } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
 import { lockAccount } from '../account/account.store.ts';
 import type { ApiKeyTable, Db } from '../db/schema.ts';
@@ -22,17 +23,22 @@ export async function selectApiKeys(db: Db, accountId: string, now: Date, after:
   return page.where(({ eb, refTuple }) => eb(refTuple('created_at', 'id'), '>', last.$asTuple('created_at', 'id'))).execute();
 }
 
-const ORDERS = { name: sql`lower(name)`, createdAt: sql`created_at`, lastUsedAt: sql`last_used_at` };
+const BY_NAME = sql`lower(name)`;
+const ORDERS = {
+  [ApiKeyOrder.UNSPECIFIED]: BY_NAME,
+  [ApiKeyOrder.NAME]: BY_NAME,
+  [ApiKeyOrder.CREATED_AT]: sql`created_at`,
+  [ApiKeyOrder.LAST_USED_AT]: sql`last_used_at`,
+};
 
 export interface ApiKeyPage {
   readonly search: string;
-  readonly order: keyof typeof ORDERS;
+  readonly order: ApiKeyOrder;
   readonly descending: boolean;
   readonly offset: number;
   readonly limit: number;
 }
 
-/** A numbered page of keys, and the number of keys on all pages. */
 export async function selectApiKeyPage(db: Db, accountId: string, now: Date, page: ApiKeyPage) {
   const { search, order, descending, offset, limit } = page;
   const isFound = sql<boolean>`strpos(lower(name), lower(${search}::text)) > 0`;
@@ -59,12 +65,12 @@ export async function lockApiKey(tx: Db, { accountId, apiKeyId }: ApiKeyRef): Pr
 
 export async function countActiveApiKeys(db: Db, accountId: string, now: Date): Promise<number> {
   const { count } = await keysOf(db, accountId)
-    .select(({ fn }) => fn.countAll<string>().as('count'))
+    .select(sql<number>`count(*)::int`.as('count'))
     .where('trusted_issuer_id', 'is', null)
     .where('revoked_at', 'is', null)
     .where(({ eb, or }) => or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]))
     .executeTakeFirstOrThrow();
-  return Number(count);
+  return count;
 }
 
 const DELETED_AT_ONCE_MAX = 100;

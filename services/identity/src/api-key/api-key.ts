@@ -7,6 +7,7 @@ import { hmac } from '@latchkey/kit/crypto/secrets';
 import { etagOf, isExpected } from '@latchkey/kit/validation/etag';
 import { newId, parseId, toId } from '@latchkey/kit/validation/id';
 import { hasLength } from '@latchkey/kit/validation/text';
+import type { ListApiKeyPageRequest } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { lockAccount } from '../account/account.store.ts';
 import { recordAction } from '../audit/actions.ts';
 import { apiKeyEpoch } from '../authentication/principal-epoch.ts';
@@ -36,16 +37,11 @@ export async function listApiKeys(ctx: IdentityContext, accountText: string, pag
  * text that no name may have, it is empty.
  * @param request `page` counts from 1
  */
-export async function listApiKeyPage(
-  ctx: IdentityContext,
-  accountText: string,
-  request: Pick<store.ApiKeyPage, 'search' | 'order' | 'descending'> & { readonly page: number },
-) {
-  const { page, ...rest } = request;
-  const isValid = Number.isInteger(page) && page >= 1 && hasLength(rest.search, 0, SEARCH_PARAMS_LENGTH_MAX);
-  if (!isValid) return { apiKeys: [], total: 0 };
+export async function listApiKeyPage(ctx: IdentityContext, request: ListApiKeyPageRequest) {
+  const { accountId, page, search, order, descending } = request;
+  if (page < 1 || !hasLength(search, 0, SEARCH_PARAMS_LENGTH_MAX)) return { apiKeys: [], total: 0 };
   const [offset, limit] = [(page - 1) * API_KEYS_PAGE_SIZE, API_KEYS_PAGE_SIZE];
-  return store.selectApiKeyPage(ctx.db, toId(accountText), ctx.clock(), { ...rest, offset, limit });
+  return store.selectApiKeyPage(ctx.db, toId(accountId), ctx.clock(), { search, order, descending, offset, limit });
 }
 
 export async function findApiKey({ db }: IdentityContext, accountId: string, name: string): Promise<ApiKey | undefined> {
@@ -147,7 +143,6 @@ export async function rotateApiKey(ctx: ActingContext, ref: ApiKeyRef, overlapSe
   return created;
 }
 
-/** A new key: its text, and the columns that do not depend on its rights. */
 export function createKey({ apiKeyPepper }: IdentityContext, accountId: string, now: Date) {
   const { text, publicId } = createApiKeyText();
   const hashes = { public_id: publicId, key_hash: hmac(apiKeyPepper, text), key_last4: text.slice(-4) };

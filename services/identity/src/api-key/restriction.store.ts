@@ -5,7 +5,6 @@ import type { Db } from '../db/schema.ts';
 /** A key of 1,000 applications has as many index entries, and a statement has 2 s. */
 const BATCH_MAX = 50;
 
-/** Those of the applications that keys of their account list. */
 export async function selectListed(db: Db, applications: readonly DeletedApplication[]): Promise<DeletedApplication[]> {
   const applicationIds = applications.map(({ applicationId }) => applicationId);
   const accountIds = applications.map(({ accountId }) => accountId);

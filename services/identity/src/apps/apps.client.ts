@@ -5,11 +5,9 @@ import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { REQUEST_ID_HEADER } from '@latchkey/kit/rpc/route';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 
-/** Calls of the apps service. */
 export function createAppsClient(transport: Transport) {
   const client = createClient(ApplicationService, transport);
   return {
-    /** The ids that are applications of an account. */
     async findOwned(accountId: string, applicationIds: readonly string[]): Promise<readonly string[]> {
       const headers = { [REQUEST_ID_HEADER]: currentContext()?.requestId ?? '' };
       const request = { accountId, applicationIds: [...applicationIds] };

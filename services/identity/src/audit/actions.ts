@@ -10,13 +10,11 @@ type Credential =
   | 'recovery_code_used';
 type Profile = 'created' | 'deleted' | 'email_changed' | `avatar_${'changed' | 'removed'}`;
 
-/** Actions by their names in the audit log. */
 type Action =
   | `account.${Profile | SignIn | Credential}`
   | `api_key.${'created' | 'updated' | 'revoked' | 'rotated' | 'application_removed' | 'exchanged'}`
   | `trusted_issuer.${'created' | 'deleted'}`;
 
-/** An action on an account, or on one of its management keys. */
 export function actionOn(
   { accountId, apiKeyId }: { readonly accountId: string; readonly apiKeyId?: string },
   action: Action,
@@ -26,7 +24,6 @@ export function actionOn(
   return { accountId, action, subject, changes } as AuditEvent;
 }
 
-/** Writes an action to the audit log, in the transaction of the action. */
 export async function recordAction(
   { origin }: Acting<object>,
   tx: Db,

@@ -29,13 +29,18 @@ const SELECT_API_KEY = `
 const SELECT_SESSION = `select id, account_id, ${USERNAME}, last_seen_at, expires_at, last_used_ip from session where token_hash = $1`;
 
 /** Of concurrent uses the first one writes. */
-const UPDATE_API_KEY_USE = `
-  update api_key set last_used_at = $2, last_used_ip = coalesce($3, last_used_ip)
-  where id = $1 and (last_used_at is null or last_used_at <= $4 or last_used_ip is distinct from coalesce($3, last_used_ip))`;
+const UPDATE_API_KEY_USE = {
+  name: 'update-api-key-use',
+  text: `update api_key set last_used_at = $2, last_used_ip = coalesce($3, last_used_ip)
+    where id = $1 and (last_used_at is null or last_used_at <= $4 or last_used_ip is distinct from coalesce($3, last_used_ip))`,
+};
 
-const UPDATE_SESSION_USE = `
-  update session set last_seen_at = greatest(last_seen_at, $2), last_used_ip = coalesce($3, last_used_ip), user_agent = coalesce($5, user_agent)
-  where id = $1 and (last_seen_at <= $4 or last_used_ip is distinct from coalesce($3, last_used_ip))`;
+const UPDATE_SESSION_USE = {
+  name: 'update-session-use',
+  text: `update session set last_seen_at = greatest(last_seen_at, $2), last_used_ip = coalesce($3, last_used_ip),
+      user_agent = coalesce($5, user_agent)
+    where id = $1 and (last_seen_at <= $4 or last_used_ip is distinct from coalesce($3, last_used_ip))`,
+};
 
 /**
  * Verifies a management key. Malformed keys cost no query; unknown keys cost the same as wrong
@@ -53,7 +58,7 @@ export async function authenticateApiKey(ctx: IdentityContext, text: string, cli
   const now = ctx.clock();
   if (stored.revoked_at) throw errors.api_key_revoked();
   if (stored.expires_at && stored.expires_at <= now) throw errors.api_key_expired();
-  await recordApiKeyUse(ctx, stored, clientIp, now);
+  await recordUse(ctx, UPDATE_API_KEY_USE, stored, { last: stored.last_used_at, at: now, clientIp });
   const rights = { scopes: stored.scopes, allApplications: stored.all_applications, applicationIds: stored.application_ids };
   return { principal: { ...principalOf(stored), ...rights, csrfToken: '' }, epoch };
 }
@@ -71,7 +76,7 @@ export async function authenticateSession(ctx: IdentityContext, token: string, c
   const [stored] = rows;
   const now = ctx.clock();
   if (!stored || !isSessionAlive(stored, now)) throw errors.session_invalid();
-  await recordSessionUse(ctx, stored, client, now);
+  await recordUse(ctx, UPDATE_SESSION_USE, stored, { last: stored.last_seen_at, at: now, ...client });
   const rights = { scopes: [], allApplications: true, applicationIds: [] };
   return { principal: { ...principalOf(stored), ...rights, csrfToken: csrfTokenOf(ctx.csrfKey, stored.id) }, epoch };
 }
@@ -80,33 +85,18 @@ function principalOf({ account_id: accountId, username, id: credentialId, expire
   return { accountId, username, credentialId, expiresAt };
 }
 
-async function recordApiKeyUse(ctx: IdentityContext, key: StoredApiKey, clientIp: string, at: Date): Promise<void> {
-  const ip = toStoredIp(clientIp);
-  const recentAfter = new Date(at.getTime() - USE_INTERVAL_MS);
-  const isRecent = key.last_used_at !== null && key.last_used_at > recentAfter;
-  if (isRecent && (ip === null || ip === key.last_used_ip)) return;
-  await recordUse(ctx, { name: 'update-api-key-use', text: UPDATE_API_KEY_USE, values: [key.id, at, ip, recentAfter] });
-}
-
-async function recordSessionUse(
-  ctx: IdentityContext,
-  session: StoredSession,
-  { clientIp, userAgent }: { readonly clientIp: string; readonly userAgent: string },
-  at: Date,
+/** Records a use, once a minute and address. A credential is valid even where that fails. */
+async function recordUse(
+  { pool, logger }: IdentityContext,
+  { name, text }: pg.QueryConfig,
+  { id, last_used_ip }: StoredApiKey | StoredSession,
+  use: { readonly last: Date | null; readonly at: Date; readonly clientIp: string; readonly userAgent?: string },
 ): Promise<void> {
-  const ip = toStoredIp(clientIp);
-  const recentAfter = new Date(at.getTime() - USE_INTERVAL_MS);
-  if (session.last_seen_at > recentAfter && (ip === null || ip === session.last_used_ip)) return;
-  const values = [session.id, at, ip, recentAfter, toStoredUserAgent(userAgent)];
-  await recordUse(ctx, { name: 'update-session-use', text: UPDATE_SESSION_USE, values });
-}
-
-function toStoredIp(clientIp: string): string | null {
   // A zone identifier means something on the client's own host only.
-  return isIP(clientIp) === 0 ? null : clientIp.replace(/%.*/s, '');
-}
-
-/** The credential is valid, whether or not its use can be recorded. */
-async function recordUse({ pool, logger }: IdentityContext, update: pg.QueryConfig): Promise<void> {
-  await pool.query(update).catch((err: unknown) => logger.warn({ err }, 'use of a credential not recorded'));
+  const ip = isIP(use.clientIp) === 0 ? null : use.clientIp.replace(/%.*/s, '');
+  const recentAfter = new Date(use.at.getTime() - USE_INTERVAL_MS);
+  if (use.last && use.last > recentAfter && (ip === null || ip === last_used_ip)) return;
+  const userAgent = use.userAgent === undefined ? [] : [toStoredUserAgent(use.userAgent)];
+  const update = pool.query({ name, text, values: [id, use.at, ip, recentAfter, ...userAgent] });
+  await update.catch((err: unknown) => logger.warn({ err }, 'use of a credential not recorded'));
 }

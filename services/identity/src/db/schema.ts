@@ -42,7 +42,6 @@ export interface TwoFactorTable {
   created_at: Date;
 }
 
-/** A subject at an OpenID Connect issuer that may sign in to the account. */
 export interface OidcLinkTable {
   issuer: string;
   subject: string;
@@ -60,7 +59,6 @@ export interface MailTable {
   /** SHA-256 of the link's token. */
   token_hash: Buffer;
   created_at: Date;
-  /** Expiry of the mail and of its link. */
   expires_at: Date;
   /** Time when the mail was sent, or found to have no recipient. */
   done_at: Generated<Date | null>;
@@ -90,7 +88,6 @@ export interface ApiKeyTable {
   updated_at: Date;
 }
 
-/** An issuer whose tokens are exchanged for management keys. */
 export interface TrustedIssuerTable {
   id: string;
   account_id: string;

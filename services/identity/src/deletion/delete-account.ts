@@ -77,7 +77,6 @@ async function retryWhileUnavailable(run: () => Promise<void>, signal: AbortSign
   }
 }
 
-/** A page of deletions from a time on, after an account at exactly that time. */
 export async function listDeletedAccounts({ db }: IdentityContext, since = new Date(0), afterText = '') {
   return store.selectDeletedSince(db, since, parseId(afterText), PAGE_SIZE);
 }

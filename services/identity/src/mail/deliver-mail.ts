@@ -20,9 +20,7 @@ export async function deliverMail(ctx: IdentityContext, id: string, send: SendMa
   await finishMail(ctx.db, id, ctx.clock());
 }
 
-/**
- * The account that a requested reset is for, below its limit of mails. The mail is its own then.
- */
+/** The account that a reset is for, below its limit of mails. The mail is its own then. */
 async function findResettable(ctx: IdentityContext, { id, recipient }: MailRow): Promise<Account | undefined> {
   const account = await selectAccountBy(ctx.db, 'email', recipient);
   if (!account) return undefined;

@@ -2,7 +2,6 @@ import { type Insertable, type Selectable, sql } from 'kysely';
 import type { Db, MailTable } from '../db/schema.ts';
 
 export type MailRow = Selectable<MailTable>;
-/** Account or recipient whose mails count for a limit. */
 export type LinkHolder = { readonly accountId: string } | { readonly recipient: string };
 
 const folded = (text: string) => sql`lower(${text} collate "C")`;
@@ -56,9 +55,7 @@ export async function selectLink(db: Db, kind: MailRow['kind'], tokenHash: Buffe
   return valid.$narrowType<{ accountId: string }>().executeTakeFirst();
 }
 
-/**
- * Makes the links of an account invalid, sent or not, whatever the clock. Notices are still sent.
- */
+/** Makes the links of an account invalid, sent or not, by any clock. Notices are still sent. */
 export async function expireLinks(tx: Db, accountId: string): Promise<void> {
   const links = tx.updateTable('mail').set(({ ref }) => ({ expires_at: ref('created_at') }));
   await links.where('account_id', '=', accountId).where('kind', '<>', 'email_notice').execute();

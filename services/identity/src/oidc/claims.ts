@@ -7,7 +7,6 @@ import { URL_LENGTH_MAX } from './issuer-settings.ts';
 export type Claims = Readonly<Record<string, unknown>>;
 
 export interface Person {
-  /** The issuer as its token names it. */
   readonly issuer: string;
   /** Permanent id of the person at the issuer (OpenID Connect Core, 5.7). */
   readonly subject: string;

@@ -2,7 +2,6 @@ import { isLoopback } from '@latchkey/kit/config/listen-host';
 import { listSetting, readConfig } from '@latchkey/kit/config/settings';
 import { z } from 'zod';
 
-/** An OpenID Connect issuer at which the operator registered this service. */
 export interface IssuerSettings {
   readonly name: string;
   /** The issuer identifier: an https URL, or http on loopback. */

@@ -16,7 +16,6 @@ const METADATA_LIFETIME_MS = 60 * 60_000;
 /** Longest time that an issuer's clock may be ahead. */
 const ISSUED_AHEAD_MAX_S = 60;
 
-/** Query with which the issuer redirected a browser back. */
 type IssuerResponse = Pick<FinishOidcRequest, 'code' | 'state' | 'iss' | 'error'>;
 
 interface IssuerOptions {
@@ -25,7 +24,6 @@ interface IssuerOptions {
   readonly callTimeoutMs?: number | undefined;
 }
 
-/** The configured issuers by name. None is called before the first use. */
 export function createIssuers(settings: readonly IssuerSettings[], options: IssuerOptions) {
   const concurrency = Math.max(1, Math.floor(CALLS_MAX / settings.length));
   return new Map(settings.map((issuer) => [issuer.name, createIssuer(issuer, options, createIssuerFetch(concurrency))]));

@@ -9,7 +9,6 @@ import { errors } from '../proto-errors.ts';
 import { endSessionsOf } from '../session/session.ts';
 import { deleteLinks, selectLinksOf } from './oidc-link.store.ts';
 
-/** The links of an account, with the issuer's name in the settings while it is configured. */
 export async function listLinks(ctx: IdentityContext, accountText: string) {
   const rows = await selectLinksOf(ctx.db, toId(accountText));
   return rows.map((row) => ({ ...row, name: nameOf(ctx, row.issuer) }));

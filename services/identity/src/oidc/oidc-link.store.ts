@@ -6,7 +6,6 @@ export const SUBJECT_INDEX = 'oidc_link_subject';
 
 type Subject = Pick<Selectable<OidcLinkTable>, 'issuer' | 'subject'>;
 
-/** The account that a subject is linked to, and its current epoch of sign-ins. */
 export async function selectLinkedAccount(db: Db, { issuer, subject }: Subject) {
   return db
     .selectFrom('oidc_link')

@@ -27,7 +27,6 @@ export type FlowOutcome =
   | { readonly case: 'linked'; readonly account: Account; readonly csrfToken: string }
   | { readonly case: 'pending'; readonly pending: Sealed };
 
-/** Starts a sign-in at an issuer, or the linking of an account to the person there. */
 export async function startFlow(ctx: ActingContext, request: StartOidcRequest) {
   const { issuer: name, linkAccountId } = request;
   if (!URL.canParse(request.redirectUri)) throw errors.oidc_request_invalid();
@@ -71,7 +70,6 @@ export async function finishFlow(ctx: ActingContext, request: FinishOidcRequest)
   return { case: 'linked', account: await getAccount(ctx, session.accountId), csrfToken: session.csrfToken };
 }
 
-/** Completes a sign-in with the second factor, once. */
 export async function completeSignIn(ctx: ActingContext, request: CompleteOidcRequest): Promise<SignedIn> {
   const { code, previousSessionToken, userAgent } = request;
   const pending = unseal(ctx.oidcKey, 'pending', request.pending, ctx.clock());
@@ -108,7 +106,6 @@ function undefinedFor(reason: string): (err: unknown) => undefined {
   };
 }
 
-/** Opens a session, and takes over the issuer's picture once the second factor was verified too. */
 async function open(
   ctx: ActingContext,
   { accountId, generation, issuer, pictureUrl }: Omit<PendingSignIn, 'id'>,

@@ -12,7 +12,6 @@ import { openContext } from '../context.ts';
 import { COMMANDS, type CommandCall, CommandError, type CommandResult } from './commands.ts';
 import { type PasswordInput, readNewPassword } from './password-prompt.ts';
 
-/** The database of the accounts, and how gateways learn of changes. */
 export interface AccountsTarget {
   readonly config: IdentityConfig;
   /** `unknown`: gateways may run, but not their Redis is known: their caches have to expire. */

@@ -10,7 +10,6 @@ import { IDLE_LIFETIME_MS } from '../session/session.ts';
 const HOUR_MS = 3_600_000;
 const DELETIONS_MS = 30 * 24 * HOUR_MS;
 
-/** Sweeps of the rows that end with time. */
 export function expirySweeps({ db, clock }: Pick<IdentityContext, 'db' | 'clock'>) {
   const sweepAt = (ageMs: number, rows: Parameters<typeof deleteExpired>[1]) => (signal: AbortSignal) =>
     deleteExpired(db, rows, new Date(clock().getTime() - ageMs), signal);

@@ -9,7 +9,6 @@ export async function insertSession(tx: Db, row: Insertable<SessionTable>): Prom
   await tx.insertInto('session').values(row).execute();
 }
 
-/** The open sessions of an account: `currentId` first, then those used last. */
 export async function selectOpenSessions(
   db: Db,
   { accountId, currentId, now, idleSince }: { accountId: string; currentId: string | undefined; now: Date; idleSince: Date },
@@ -27,7 +26,6 @@ export async function selectOpenSessions(
   return [...current, ...latest.filter(({ id }) => id !== currentId)].slice(0, limit);
 }
 
-/** The session, locked against deletion. */
 export async function lockSession(tx: Db, session: SessionRef): Promise<SessionRow | undefined> {
   const named = tx.selectFrom('session').where(({ and }) => and(session));
   return named.selectAll().forShare().executeTakeFirst();

@@ -12,7 +12,6 @@ import { insertUsedToken } from '../used-token/used-token.store.ts';
 import { readUnverified, type VerifiedToken, verifyToken } from './subject-token.ts';
 import * as store from './trusted-issuer.store.ts';
 
-/** Trusted issuers that a token is verified against. */
 const CANDIDATES_MAX = 10;
 /** Keys of trusted issuers of an account that have not expired. It also bounds the list of keys. */
 const EXCHANGED_KEYS_MAX = 100;
@@ -51,7 +50,6 @@ export async function exchangeToken(ctx: ActingContext, request: ExchangeTokenRe
   return { accessToken, expiresInSeconds: lifetime_seconds, scopes };
 }
 
-/** The scopes of a key: those that were requested, else all of the trusted issuer. */
 function narrowScopes(trusted: readonly string[], requested: readonly string[]): string[] {
   if (!requested.every((scope) => trusted.includes(scope))) throw errors.token_scope_invalid();
   return trusted.filter((scope) => requested.length === 0 || requested.includes(scope));

@@ -14,7 +14,6 @@ const LIFETIME_MS = 5 * 60_000;
 const REFRESH_INTERVAL_MS = 30_000;
 /** Issuers whose keys are cached, up to 256 KiB each. */
 const ISSUERS_MAX = 100;
-/** Concurrent calls to all issuers. */
 const CALLS_MAX = 32;
 
 interface CachedKeys {

@@ -17,7 +17,6 @@ const SUBJECT_LENGTH_MAX = 1_024;
 const AUDIENCES_MAX = 4;
 const CLAIMS_MAX = 200;
 
-/** The unverified claims of a token, as trusted issuers are found by. */
 export interface UnverifiedToken {
   readonly audiences: readonly string[];
   readonly claims: readonly string[];

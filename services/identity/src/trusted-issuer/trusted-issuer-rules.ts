@@ -37,7 +37,6 @@ const pastedKeys = z.object({ keys: z.array(publicKey).min(1).max(PASTED_KEYS_MA
 
 type Settings = Pick<CreateTrustedIssuerRequest, 'issuer' | 'audience' | 'claims' | 'jwks' | 'lifetimeSeconds'>;
 
-/** Validates what a trusted issuer has besides the settings of its keys. */
 export function parseTrustedIssuer(settings: Settings, internalHosts: ReadonlySet<string>) {
   const { issuer, audience, lifetimeSeconds } = settings;
   const claims = parseJson(settings.claims);

@@ -60,7 +60,6 @@ export async function countExchangedKeys(tx: Db, accountId: string, now: Date): 
   return Number(count);
 }
 
-/** Revokes the keys of a trusted issuer that are still valid. */
 export async function revokeExchangedKeys(tx: Db, accountId: string, trustedIssuerId: string, now: Date) {
   return tx
     .updateTable('api_key')

@@ -22,7 +22,6 @@ const LENGTH_MAX = 64;
 
 export type Code = { readonly kind: 'one-time' | 'recovery'; readonly text: string };
 
-/** Reads a code in any case, with or without dashes and spaces. */
 export function parseCode(given: string): Code | undefined {
   if (given.length > LENGTH_MAX) return undefined;
   const text = given.replace(SEPARATORS, '');
@@ -45,7 +44,6 @@ export function createTotpSecret(): string {
   return new Secret({ size: SECRET_BYTES }).base32;
 }
 
-/** The secret as authenticator apps read it from a QR code. */
 export function otpauthUrl(secret: string, email: string): string {
   return new TOTP({ ...PARAMETERS, issuer: ISSUER, label: email, secret }).toString();
 }
