@@ -1,12 +1,10 @@
 import { z } from 'zod';
-import { defineRoute, type RouteContext } from '../routing/route.ts';
+import { component, defineRoute, type RouteContext } from '../routing/route.ts';
 
-const amount = z
-  .object({
-    currentValue: z.int().meta({ examples: [3] }),
-    maxValue: z.nullable(z.int()).meta({ description: 'null: unlimited.', examples: [100] }),
-  })
-  .meta({ id: 'AccountLimit' });
+const amount = component('AccountLimit', {
+  currentValue: z.int().meta({ examples: [3] }),
+  maxValue: z.nullable(z.int()).meta({ description: 'null: unlimited.', examples: [100] }),
+});
 
 const PLAN_NAME = 'Self-hosted';
 
@@ -17,16 +15,14 @@ export const accountLimitsRoutes = ({ clients: { apiKeys, applications, files } 
       'What the account uses now, and its limits. Storage is the charged size of its files: of each its whole MiB, rounded down, at least 1.',
       'API keys count unless they are revoked or expired.',
     ].join(' '),
-    data: z
-      .object({
-        planName: z.string(),
-        storageSizeMib: amount,
-        uploadedFilesCount: amount,
-        createdApplicationsCount: amount,
-        apiKeyCount: amount,
-        fileSizeMiB: z.int().meta({ description: 'Largest file, in MiB.', examples: [150] }),
-      })
-      .meta({ id: 'AccountLimits' }),
+    data: component('AccountLimits', {
+      planName: z.string(),
+      storageSizeMib: amount,
+      uploadedFilesCount: amount,
+      createdApplicationsCount: amount,
+      apiKeyCount: amount,
+      fileSizeMiB: z.int().meta({ description: 'Largest file, in MiB.', examples: [150] }),
+    }),
     message: 'Successfully fetched account limits',
     handle: async ({ principal: { accountId } }) => {
       const [ofFiles, ofApplications, ofApiKeys] = await Promise.all([

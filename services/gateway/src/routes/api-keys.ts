@@ -7,7 +7,7 @@ import { type ApiKey, ApiKeyOrder } from '@latchkey/proto/latchkey/identity/v1/a
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { list } from '../routing/list.ts';
-import { defineRoute, type RouteContext } from '../routing/route.ts';
+import { component, defineRoute, type RouteContext } from '../routing/route.ts';
 import {
   applicationId,
   changeOf,
@@ -97,15 +97,13 @@ const record = {
 
 const apiKey = z.object(record).meta({ id: 'ApiKey', description: 'A management API key, without its secret.' });
 
-const createdApiKey = z
-  .object({
-    ...record,
-    plaintextKey: z.string().meta({
-      description: 'The key itself. It is shown this once.',
-      examples: ['lk_mgmt_4fT9bQxZ7mKw2LsR_…'],
-    }),
-  })
-  .meta({ id: 'CreatedApiKey' });
+const createdApiKey = component('CreatedApiKey', {
+  ...record,
+  plaintextKey: z.string().meta({
+    description: 'The key itself. It is shown this once.',
+    examples: ['lk_mgmt_4fT9bQxZ7mKw2LsR_…'],
+  }),
+});
 
 const ORDERS = {
   name: ApiKeyOrder.NAME,

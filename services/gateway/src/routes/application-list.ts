@@ -3,7 +3,7 @@ import { APPLICATIONS_PAGE_SIZE } from '@latchkey/contract/page-size';
 import { STATUSES } from '@latchkey/contract/setting-definitions';
 import { ApplicationStatus, SummaryOrder } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { z } from 'zod';
-import { defineRoute, type RouteContext } from '../routing/route.ts';
+import { component, defineRoute, type RouteContext } from '../routing/route.ts';
 import { idOf, pageQuery, timestamp } from '../routing/schemas.ts';
 
 interface Order {
@@ -21,17 +21,15 @@ const ORDERS: Readonly<Record<(typeof APPLICATION_SORTS)[number], Order>> = {
   updatedAt: { order: SummaryOrder.UPDATED_AT },
 };
 
-const row = z
-  .object({
-    id: idOf('application', 'Application id.'),
-    name: z.string().meta({ examples: ['Photo Editor'] }),
-    status: z.enum(STATUSES),
-    version: z.string().meta({ examples: ['1.0'] }),
-    files: z.int().meta({ examples: [12] }),
-    storedMiB: z.int().meta({ description: 'Charged storage of its files, in MiB.', examples: [48] }),
-    updatedAt: timestamp,
-  })
-  .meta({ id: 'ApplicationListItem' });
+const row = component('ApplicationListItem', {
+  id: idOf('application', 'Application id.'),
+  name: z.string().meta({ examples: ['Photo Editor'] }),
+  status: z.enum(STATUSES),
+  version: z.string().meta({ examples: ['1.0'] }),
+  files: z.int().meta({ examples: [12] }),
+  storedMiB: z.int().meta({ description: 'Charged storage of its files, in MiB.', examples: [48] }),
+  updatedAt: timestamp,
+});
 
 export const applicationListRoutes = ({ clients: { applications, files } }: RouteContext) => ({
   listApplicationsPage: defineRoute('GET /api/v1/panel/list-applications', 'applications:read', {

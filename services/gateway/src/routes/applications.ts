@@ -4,7 +4,7 @@ import type { Principal } from '../authentication/credential.ts';
 import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
 import { isOwned } from '../routing/resolve-application.ts';
-import { defineRoute, type RouteContext } from '../routing/route.ts';
+import { component, defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationId, EXAMPLE_IDS, idOf, nameText, timestamp } from '../routing/schemas.ts';
 import { SETTINGS_URL } from './application-settings.ts';
 
@@ -25,13 +25,11 @@ const runtimeKeys = z
   })
   .meta({ id: 'RuntimeKeys', description: 'What licensed applications authenticate with.' });
 
-const application = z
-  .object({
-    id: idOf('application', 'Application id.'),
-    name: z.string().meta({ examples: ['Photo Editor'] }),
-    applicationApiKeys: runtimeKeys,
-  })
-  .meta({ id: 'Application' });
+const application = component('Application', {
+  id: idOf('application', 'Application id.'),
+  name: z.string().meta({ examples: ['Photo Editor'] }),
+  applicationApiKeys: runtimeKeys,
+});
 
 export const applicationRoutes = ({ clients }: RouteContext) => ({
   listApplications: defineRoute('GET /api/v1/panel/get-applications', 'applications:read', {

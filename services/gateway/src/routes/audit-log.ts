@@ -2,7 +2,7 @@ import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
 import { AUDIT_PAGE_SIZE } from '@latchkey/contract/page-size';
 import { ActorKind, type AuditEntry } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
 import { z } from 'zod';
-import { defineRoute, type RouteContext } from '../routing/route.ts';
+import { component, defineRoute, type RouteContext } from '../routing/route.ts';
 import { anyText, EXAMPLE_IDS, idText, timestamp } from '../routing/schemas.ts';
 import { toSettingName } from './application-settings.ts';
 
@@ -46,27 +46,25 @@ const query = z
 
 const ACTOR_KINDS = ['api_key', 'session', 'operator', 'service', 'anonymous'] as const;
 
-const entry = z
-  .object({
-    id: idText,
-    at: timestamp,
-    action: z.string().meta({ examples: ['application.created'] }),
-    actor: z.object({
-      kind: z.enum(ACTOR_KINDS).meta({
-        description:
-          'What it was done with: `operator` is a command of the operator, `service` is the service itself, `anonymous` is a client without a credential.',
-      }),
-      credentialId: z.string().nullable().meta({ description: 'Id of the API key, or of the session.' }),
-      address: z.string().nullable().meta({ description: 'IP address of the client.' }),
+const entry = component('AuditEntry', {
+  id: idText,
+  at: timestamp,
+  action: z.string().meta({ examples: ['application.created'] }),
+  actor: z.object({
+    kind: z.enum(ACTOR_KINDS).meta({
+      description:
+        'What it was done with: `operator` is a command of the operator, `service` is the service itself, `anonymous` is a client without a credential.',
     }),
-    requestId: z.string().nullable(),
-    subject: z.object({ kind: z.enum(['account', 'api_key', 'application', 'file']), id: idText }),
-    applicationId: z.string().nullable(),
-    changes: z
-      .record(z.string(), z.unknown())
-      .meta({ description: 'What changed, by name; never a secret.', examples: [{ name: 'Photo Editor' }] }),
-  })
-  .meta({ id: 'AuditEntry' });
+    credentialId: z.string().nullable().meta({ description: 'Id of the API key, or of the session.' }),
+    address: z.string().nullable().meta({ description: 'IP address of the client.' }),
+  }),
+  requestId: z.string().nullable(),
+  subject: z.object({ kind: z.enum(['account', 'api_key', 'application', 'file']), id: idText }),
+  applicationId: z.string().nullable(),
+  changes: z
+    .record(z.string(), z.unknown())
+    .meta({ description: 'What changed, by name; never a secret.', examples: [{ name: 'Photo Editor' }] }),
+});
 
 export const auditLogRoutes = ({ clients: { auditLogs }, cursors }: RouteContext) => ({
   listAuditEntries: defineRoute('GET /api/v1/panel/audit-log', 'session', {

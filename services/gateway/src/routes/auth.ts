@@ -8,7 +8,7 @@ import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { clearCache, readCookie } from '../authentication/cookies.ts';
 import { readSessionClient } from '../authentication/credential.ts';
-import { defineRoute, type RouteContext } from '../routing/route.ts';
+import { component, defineRoute, type RouteContext } from '../routing/route.ts';
 import { emailText, idOf, issuerName, newPassword, nonEmptyText, timestamp, twoFactorCode } from '../routing/schemas.ts';
 import { avatarUrlOf } from './avatar.ts';
 
@@ -18,27 +18,23 @@ const failures = new Counter({
   labels: ['reason'],
 });
 
-const account = z
-  .object({
-    id: idOf('account', 'Account id.'),
-    username: z.string().meta({ examples: ['ada'] }),
-    email: z.string().meta({ examples: ['ada@example.com'] }),
-    avatarUrl: z.string().nullable(),
-    twoFactorEnabled: z.boolean(),
-    createdAt: timestamp,
-  })
-  .meta({ id: 'Account' });
+const account = component('Account', {
+  id: idOf('account', 'Account id.'),
+  username: z.string().meta({ examples: ['ada'] }),
+  email: z.string().meta({ examples: ['ada@example.com'] }),
+  avatarUrl: z.string().nullable(),
+  twoFactorEnabled: z.boolean(),
+  createdAt: timestamp,
+});
 
 export const session = z
   .object({ account, csrfToken: z.string().meta({ description: 'For the header `X-CSRF-Token`.' }) })
   .meta({ id: 'Session' });
 
-const signInMethods = z
-  .object({
-    signUpOpen: z.boolean().meta({ description: 'Whether anyone may sign up.' }),
-    oidcIssuers: z.array(issuerName),
-  })
-  .meta({ id: 'SignInMethods' });
+const signInMethods = component('SignInMethods', {
+  signUpOpen: z.boolean().meta({ description: 'Whether anyone may sign up.' }),
+  oidcIssuers: z.array(issuerName),
+});
 
 const EXAMPLE_SIGN_IN = { email: 'ada@example.com', password: 'correct horse battery staple' };
 

@@ -7,7 +7,7 @@ import { errors } from '../errors.ts';
 import { parseJsonBody } from '../http/json-body.ts';
 import { list } from '../routing/list.ts';
 import { checkOwned } from '../routing/resolve-application.ts';
-import { defineRoute, type RouteContext } from '../routing/route.ts';
+import { component, defineRoute, type RouteContext } from '../routing/route.ts';
 import {
   applicationQuery,
   checksum,
@@ -19,19 +19,17 @@ import {
   wholeNumber,
 } from '../routing/schemas.ts';
 
-const fileRow = z
-  .object({
-    id: idOf('file', 'File id.'),
-    displayName: fileName,
-    byteSize: z.int().meta({ examples: [1_048_576] }),
-    contentType: z.string().meta({ examples: ['application/octet-stream'] }),
-    presignedUrlsCount: z.int(),
-    lastPresignedUrlCreatedAt: timestamp.nullable(),
-    createdAt: timestamp,
-    user: z.object({ username: z.string().meta({ examples: ['ada'] }) }).meta({ description: 'Who uploaded it.' }),
-    checksum,
-  })
-  .meta({ id: 'File' });
+const fileRow = component('File', {
+  id: idOf('file', 'File id.'),
+  displayName: fileName,
+  byteSize: z.int().meta({ examples: [1_048_576] }),
+  contentType: z.string().meta({ examples: ['application/octet-stream'] }),
+  presignedUrlsCount: z.int(),
+  lastPresignedUrlCreatedAt: timestamp.nullable(),
+  createdAt: timestamp,
+  user: z.object({ username: z.string().meta({ examples: ['ada'] }) }).meta({ description: 'Who uploaded it.' }),
+  checksum,
+});
 
 const fileId = idOf('file', 'Id of the file, from `getFilesTable` or `uploadFile`.');
 
@@ -132,12 +130,10 @@ export function fileRoutes({ clients }: RouteContext) {
       ].join(' '),
       body: downloadUrlBody,
       examples: { tenMinutes: { fileId: EXAMPLE_IDS.file, lifetimeSeconds: 600 } },
-      data: z
-        .object({
-          url: z.string().meta({ format: 'uri', description: 'Absolute URL, for GET and HEAD.' }),
-          expiresAt: timestamp,
-        })
-        .meta({ id: 'DownloadUrl' }),
+      data: component('DownloadUrl', {
+        url: z.string().meta({ format: 'uri', description: 'Absolute URL, for GET and HEAD.' }),
+        expiresAt: timestamp,
+      }),
       message: 'Download URL created.',
       handle: ({ application, body: { fileId, lifetimeSeconds = LIFETIME.default } }) =>
         files.createDownloadUrl({ ...application, fileId, lifetimeSeconds }),

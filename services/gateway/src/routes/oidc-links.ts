@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { OIDC_PATH } from '../authentication/cookies.ts';
 import { countPasswordFailures } from '../authentication/sign-in-failures.ts';
-import { defineRoute, type RouteContext } from '../routing/route.ts';
+import { component, defineRoute, type RouteContext } from '../routing/route.ts';
 import { issuerName, nonEmptyText, ownerProof, textUpTo, timestamp } from '../routing/schemas.ts';
 import { startFlow } from './oidc.ts';
 
@@ -16,14 +16,12 @@ const unlinkBody = z.strictObject({
 });
 
 const links = z.array(
-  z
-    .object({
-      issuer: z.string().meta({ description: "The issuer's identifier." }),
-      name: z.string().nullable().meta({ description: 'Name of the issuer in the settings; null if it was removed.' }),
-      subject: z.string().meta({ description: 'Id of the person at the issuer.' }),
-      createdAt: timestamp,
-    })
-    .meta({ id: 'OidcLink' }),
+  component('OidcLink', {
+    issuer: z.string().meta({ description: "The issuer's identifier." }),
+    name: z.string().nullable().meta({ description: 'Name of the issuer in the settings; null if it was removed.' }),
+    subject: z.string().meta({ description: 'Id of the person at the issuer.' }),
+    createdAt: timestamp,
+  }),
 );
 
 export function oidcLinkRoutes(context: RouteContext) {

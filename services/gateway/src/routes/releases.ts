@@ -29,7 +29,7 @@ import type { Clients } from '../clients.ts';
 import { errors } from '../errors.ts';
 import { list } from '../routing/list.ts';
 import { type ApplicationRef, checkReplay, resolveApplication } from '../routing/resolve-application.ts';
-import { defineRoute, type RouteContext } from '../routing/route.ts';
+import { component, defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationId, changeOf, EXAMPLE_IDS, idOf, textUpTo, timestamp, trimmedText, wholeNumber } from '../routing/schemas.ts';
 
 const URL = '/api/v1/panel/releases';
@@ -78,18 +78,16 @@ const fields = {
 const createBody = z.strictObject(fields).partial().required({ version: true });
 const updateBody = changeOf(fields);
 
-const release = z
-  .object({
-    id: idOf('release', 'Release id.'),
-    version: fields.version,
-    channel: fields.channel,
-    notes: z.string(),
-    status: z.enum(['draft', 'published', 'yanked']),
-    publishedAt: timestamp.nullable(),
-    rolloutPercent: z.int(),
-    artifacts: z.array(z.object({ ...artifact, name: z.string(), signature: z.string().optional() })),
-  })
-  .meta({ id: 'Release' });
+const release = component('Release', {
+  id: idOf('release', 'Release id.'),
+  version: fields.version,
+  channel: fields.channel,
+  notes: z.string(),
+  status: z.enum(['draft', 'published', 'yanked']),
+  publishedAt: timestamp.nullable(),
+  rolloutPercent: z.int(),
+  artifacts: z.array(z.object({ ...artifact, name: z.string(), signature: z.string().optional() })),
+});
 
 const params = z.object({ id: idOf('release', 'Id of the release, from `listReleases`.') });
 const query = z.object({ applicationId: applicationId.optional() });

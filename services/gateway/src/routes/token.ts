@@ -1,7 +1,7 @@
 import { TOKEN_EXCHANGE_GRANT, TOKEN_TYPES } from '@latchkey/contract/trusted-issuer';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { z } from 'zod';
-import { defineRoute, type RouteContext } from '../routing/route.ts';
+import { component, defineRoute, type RouteContext } from '../routing/route.ts';
 import { anyText } from '../routing/schemas.ts';
 
 const body = z.object({
@@ -22,15 +22,13 @@ const body = z.object({
   requested_token_type: z.literal(TOKEN_TYPES.accessToken).optional(),
 });
 
-const token = z
-  .object({
-    access_token: z.string().meta({ description: 'A management API key.', examples: ['lk_mgmt_4fT9bQxZ7mKw2LsR_…'] }),
-    issued_token_type: z.literal(TOKEN_TYPES.accessToken),
-    token_type: z.literal('Bearer'),
-    expires_in: z.int().meta({ description: 'Seconds until the key expires.', examples: [600] }),
-    scope: z.string().meta({ description: 'Scopes of the key.', examples: ['files:upload releases:write'] }),
-  })
-  .meta({ id: 'ExchangedToken' });
+const token = component('ExchangedToken', {
+  access_token: z.string().meta({ description: 'A management API key.', examples: ['lk_mgmt_4fT9bQxZ7mKw2LsR_…'] }),
+  issued_token_type: z.literal(TOKEN_TYPES.accessToken),
+  token_type: z.literal('Bearer'),
+  expires_in: z.int().meta({ description: 'Seconds until the key expires.', examples: [600] }),
+  scope: z.string().meta({ description: 'Scopes of the key.', examples: ['files:upload releases:write'] }),
+});
 
 export const tokenRoutes = ({ clients: { trustedIssuers }, limits }: RouteContext) => ({
   exchangeToken: defineRoute('POST /api/v1/auth/token', 'public', {

@@ -15,7 +15,7 @@ import { announcedByteSize, bytesTypeUnsupported, CHUNK_MEDIA_TYPE, sendContinue
 import { currentRequest } from '../request-context.ts';
 import { readRequestBody } from '../routing/read-request-body.ts';
 import { checkReplay, resolveApplication } from '../routing/resolve-application.ts';
-import { defineRoute, type RouteContext } from '../routing/route.ts';
+import { component, defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationId, checksum, fileName, flag, idOf, idText, timestamp } from '../routing/schemas.ts';
 
 const URL = '/api/v1/panel/uploads';
@@ -69,21 +69,19 @@ function parseMetadata(text: string): Record<string, string> | undefined {
   return pairs.every(Boolean) && values.size === pairs.length ? Object.fromEntries(values) : undefined;
 }
 
-const upload = z
-  .object({
-    id: idOf('file', 'Upload id, which the file will have too unless it replaces one.'),
-    applicationId,
-    fileName,
-    byteSize: z.int().meta({ description: 'Size of the whole file.', examples: [157_286_400] }),
-    byteOffset: z.int().meta({ description: 'Bytes that are stored.', examples: [10_485_760] }),
-    sha256: checksum.nullable().meta({ description: 'SHA-256 that the whole file must have.' }),
-    fileId: idOf('file', 'Id that the file will have, or has.'),
-    isReplacement: z.boolean().meta({ description: 'True if it replaces a file.' }),
-    isFinished: z.boolean().meta({ description: 'True once the file can be listed and downloaded.' }),
-    createdAt: timestamp,
-    expiresAt: timestamp,
-  })
-  .meta({ id: 'Upload' });
+const upload = component('Upload', {
+  id: idOf('file', 'Upload id, which the file will have too unless it replaces one.'),
+  applicationId,
+  fileName,
+  byteSize: z.int().meta({ description: 'Size of the whole file.', examples: [157_286_400] }),
+  byteOffset: z.int().meta({ description: 'Bytes that are stored.', examples: [10_485_760] }),
+  sha256: checksum.nullable().meta({ description: 'SHA-256 that the whole file must have.' }),
+  fileId: idOf('file', 'Id that the file will have, or has.'),
+  isReplacement: z.boolean().meta({ description: 'True if it replaces a file.' }),
+  isFinished: z.boolean().meta({ description: 'True once the file can be listed and downloaded.' }),
+  createdAt: timestamp,
+  expiresAt: timestamp,
+});
 
 const params = z.object({ id: idOf('file', 'Id of the upload, from `createUpload`.') });
 

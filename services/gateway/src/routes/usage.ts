@@ -1,19 +1,17 @@
 import { z } from 'zod';
 import { checkOwned } from '../routing/resolve-application.ts';
-import { defineRoute, type RouteContext } from '../routing/route.ts';
+import { component, defineRoute, type RouteContext } from '../routing/route.ts';
 import { applicationId, date, dayCount } from '../routing/schemas.ts';
 
 const count = (description: string, example: number) => z.int().meta({ description, examples: [example] });
 
-const dailyUsage = z
-  .object({
-    date,
-    events: count('Events that its clients are sent.', 3),
-    downloads: count('Downloads of its files.', 240),
-    uploads: count('Files that were uploaded.', 2),
-    clientsMax: count('The most live clients at one moment.', 57),
-  })
-  .meta({ id: 'DailyUsage' });
+const dailyUsage = component('DailyUsage', {
+  date,
+  events: count('Events that its clients are sent.', 3),
+  downloads: count('Downloads of its files.', 240),
+  uploads: count('Files that were uploaded.', 2),
+  clientsMax: count('The most live clients at one moment.', 57),
+});
 
 export const usageRoutes = ({ clients, countLiveClients }: RouteContext) => ({
   getUsage: defineRoute('GET /api/v1/panel/get-usage', 'applications:read', {

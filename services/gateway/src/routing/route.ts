@@ -3,7 +3,7 @@ import type { DescMessage } from '@bufbuild/protobuf';
 import type { Scope } from '@latchkey/contract/scopes';
 import type { AccountChanges } from '@latchkey/kit/redis/account-changes';
 import type { FastifyReply } from 'fastify';
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { Authenticator } from '../authentication/authenticator.ts';
 import type { Cookies } from '../authentication/cookies.ts';
 import type { Principal } from '../authentication/credential.ts';
@@ -177,3 +177,6 @@ export function defineRoute<
   const query = definition.application === 'query' ? { query: applicationQuery } : {};
   return { ...query, ...definition, method, url, access } as unknown as Route;
 }
+
+/** An object that has a name in the document, which describes it once. */
+export const component = <F extends z.core.$ZodLooseShape>(id: string, fields: F) => z.object(fields).meta({ id });
