@@ -25,16 +25,7 @@ import {
 } from './download-response.ts';
 import { DOWNLOADS_PATH } from './download-url.ts';
 
-/**
- * Responds to a request for `/downloads/<token>`; never rejects. `clientNetwork` is as `networkOf`
- * names it.
- */
-export type DownloadHandler = (
-  req: IncomingMessage,
-  res: ServerResponse,
-  requestId: string,
-  clientNetwork: string,
-) => Promise<void>;
+export type DownloadHandler = ReturnType<typeof createDownloadHandler>;
 
 const STALL_MS = 30_000;
 /** Until a client over a limit may retry: the time in which the gateway closes a slow reader. */
@@ -52,10 +43,12 @@ interface Download {
 /**
  * Serves files by the URLs that this service signed: GET and HEAD, ranges and preconditions as in
  * RFC 9110. A download may take any time, but stall only for `stallTimeoutMs`.
+ *
+ * @returns a handler of `/downloads/<token>`, which never rejects; `networkOf` names the network
  */
-export function createDownloadHandler(ctx: FilesContext, stallTimeoutMs = STALL_MS): DownloadHandler {
+export function createDownloadHandler(ctx: FilesContext, stallTimeoutMs = STALL_MS) {
   const acquire = createDownloadQuota(ctx.limits.downloadsMax);
-  return async (req, res, givenId, clientNetwork) => {
+  return async (req: IncomingMessage, res: ServerResponse, givenId: string, clientNetwork: string): Promise<void> => {
     const requestId = givenId || newId();
     res.on('error', () => undefined);
     if (!(await waitForTurn(res))) return;
