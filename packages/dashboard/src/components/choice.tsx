@@ -47,8 +47,8 @@ export function ChoiceSet({ name, legend, error, children }: ChoiceSetProps) {
   const rejected = useFieldError(name);
   const message = error ?? rejected;
   return (
-    <fieldset className={styles.set}>
-      <legend>{legend}</legend>
+    <fieldset className={`${styles.set} stack close`}>
+      <legend className="strong">{legend}</legend>
       {children(message !== undefined)}
       {message !== undefined && (
         <p className={form.error} role="alert">

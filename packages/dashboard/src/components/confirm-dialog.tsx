@@ -1,8 +1,11 @@
 import { useMutation } from '@tanstack/react-query';
 import { type ComponentProps, cloneElement, type ReactElement, type ReactNode, useState } from 'react';
 import { toast } from '../toast/toasts.ts';
+import { Button } from './button.tsx';
 import { Dialog } from './dialog.tsx';
 import { Form, TextField } from './form.tsx';
+import { Section } from './page.tsx';
+import { Row } from './row.tsx';
 
 interface ConfirmDialogProps {
   readonly open: boolean;
@@ -71,5 +74,31 @@ function ConfirmForm({ action, danger, fields, typeName, onConfirm, done, onClos
       )}
       {fields}
     </Form>
+  );
+}
+
+interface DangerZoneProps
+  extends Pick<ComponentProps<typeof ConfirmButton>, 'title' | 'fields' | 'onConfirm' | 'done' | 'children'> {
+  /** "application". */
+  readonly thing: string;
+  /** Name to type. */
+  readonly name: string;
+  readonly hint: string;
+}
+
+/** The deletion of what the page shows, after its name was typed. */
+export function DangerZone({ thing, name, hint, ...dialog }: DangerZoneProps) {
+  const action = `Delete ${thing}`;
+  const button = (
+    <Button variant="dangerOutline" icon="trash">
+      {action}
+    </Button>
+  );
+  return (
+    <Section title="Danger zone" dangerous>
+      <Row name={`Delete this ${thing}`} hint={hint}>
+        <ConfirmButton button={button} action={action} danger typeName={name} {...dialog} />
+      </Row>
+    </Section>
   );
 }

@@ -1,6 +1,7 @@
-import { useEffect, useState } from 'react';
+import { type ReactNode, useState } from 'react';
 import { toast } from '../toast/toasts.ts';
 import { Button, IconButton } from './button.tsx';
+import styles from './table.module.css';
 
 const SHOWN_MS = 2_000;
 
@@ -15,15 +16,11 @@ interface CopyButtonProps {
 /** Copies a text, also one that is not shown. */
 export function CopyButton({ value, label, text }: CopyButtonProps) {
   const [isCopied, setCopied] = useState(false);
-  useEffect(() => {
-    if (!isCopied) return;
-    const timer = setTimeout(() => setCopied(false), SHOWN_MS);
-    return () => clearTimeout(timer);
-  }, [isCopied]);
   const copy = async () => {
     try {
       await copyText(value);
       setCopied(true);
+      setTimeout(() => setCopied(false), SHOWN_MS);
     } catch {
       toast.failure('Copying is not allowed here', 'Select the text and copy it with the keyboard.');
     }
@@ -56,4 +53,58 @@ async function copyText(text: string): Promise<void> {
   const isCopied = document.execCommand('copy');
   area.remove();
   if (!isCopied) throw new Error('copying was rejected');
+}
+
+/** A text to copy, such as code or a URL. */
+export function CopyFigure({ name, text }: { readonly name: string; readonly text: string }) {
+  return (
+    <figure>
+      <figcaption className="between strong">
+        {name} <CopyButton value={text} label={`Copy ${name}`} />
+      </figcaption>
+      <pre className="well">{text}</pre>
+    </figure>
+  );
+}
+
+/** An id, shortened in the middle, to copy as a whole. */
+export function ShortId({ id, label = 'Copy id' }: { readonly id: string; readonly label?: string }) {
+  return (
+    <span className={styles.id}>
+      <code title={id}>{id.length > 20 ? `${id.slice(0, 8)}…${id.slice(-6)}` : id}</code>
+      <CopyButton value={id} label={label} />
+    </span>
+  );
+}
+
+interface SecretFieldProps {
+  /** "socket key". */
+  readonly name: string;
+  readonly value: string;
+  /** Number of characters that stay visible, to recognise the secret. */
+  readonly prefixLength?: number | undefined;
+  /** Further buttons, such as to rotate. */
+  readonly children?: ReactNode;
+}
+
+/** A secret: masked, shown on demand, copied without showing. */
+export function SecretField({ name, value, prefixLength = 0, children }: SecretFieldProps) {
+  // Another value is masked again.
+  const [shown, setShown] = useState<string>();
+  const isShown = shown === value;
+  return (
+    <div className="cluster">
+      <code className="well grow">{isShown ? value : `${value.slice(0, prefixLength)}••••••••••••`}</code>
+      <Button
+        small
+        icon={isShown ? 'eyeOff' : 'eye'}
+        aria-label={`${isShown ? 'Hide' : 'Reveal'} ${name}`}
+        onClick={() => setShown(isShown ? undefined : value)}
+      >
+        {isShown ? 'Hide' : 'Reveal'}
+      </Button>
+      <CopyButton value={value} label={`Copy ${name}`} text="Copy" />
+      {children}
+    </div>
+  );
 }

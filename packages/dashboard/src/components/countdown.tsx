@@ -1,17 +1,19 @@
 import { useEffect, useEffectEvent, useReducer } from 'react';
 
-const secondsUntil = (at: number | undefined) => (at === undefined ? 0 : Math.max(0, Math.ceil((at - Date.now()) / 1_000)));
+/** Renders again at an interval in milliseconds, for a text that depends on the time. */
+export function useInterval(ms: number, isRunning = true): void {
+  const [, render] = useReducer((count: number) => count + 1, 0);
+  useEffect(() => {
+    if (!isRunning) return;
+    const timer = setInterval(render, ms);
+    return () => clearInterval(timer);
+  }, [ms, isRunning]);
+}
 
 /** Whole seconds until a time in milliseconds since 1970; 0 once it has passed. */
 export function useSecondsUntil(at: number | undefined): number {
-  const [, render] = useReducer((count: number) => count + 1, 0);
-  const seconds = secondsUntil(at);
-  const isRunning = seconds > 0;
-  useEffect(() => {
-    if (!isRunning) return;
-    const timer = setInterval(render, 1_000);
-    return () => clearInterval(timer);
-  }, [isRunning]);
+  const seconds = at === undefined ? 0 : Math.max(0, Math.ceil((at - Date.now()) / 1_000));
+  useInterval(1_000, seconds > 0);
   return seconds;
 }
 

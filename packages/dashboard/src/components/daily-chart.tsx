@@ -76,7 +76,7 @@ function Chart({
           );
         })}
       </svg>
-      <p className={`${styles.axis} muted small`} aria-hidden="true">
+      <p className="between muted small" aria-hidden="true">
         {[days[0], days.at(-1)].map((day) => day && <span key={day[0]}>{formatDay(day[0])}</span>)}
       </p>
     </figure>

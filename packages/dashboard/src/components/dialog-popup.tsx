@@ -21,10 +21,10 @@ export function DialogPopup({ open, onClose, title, description, wide, stays = f
     <BaseDialog.Root open={open} onOpenChange={(isOpen) => !isOpen && onClose()} disablePointerDismissal={stays}>
       <BaseDialog.Portal>
         <BaseDialog.Backdrop className={styles.backdrop} />
-        <BaseDialog.Popup className={classes(styles.popup, 'raised', wide && styles.wide)}>
+        <BaseDialog.Popup className={classes(styles.popup, 'raised stack', wide && styles.wide)}>
           <BaseDialog.Title className={styles.title}>{title}</BaseDialog.Title>
           {description && (
-            <BaseDialog.Description className={`${styles.description} muted`} render={<div />}>
+            <BaseDialog.Description className="muted" render={<div />}>
               {description}
             </BaseDialog.Description>
           )}

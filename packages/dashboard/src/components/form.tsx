@@ -10,7 +10,6 @@ import {
   useRef,
   useState,
 } from 'react';
-import { classes } from '../styles/classes.ts';
 import { Button } from './button.tsx';
 import styles from './form.module.css';
 import { ErrorNotice } from './notice.tsx';
@@ -79,7 +78,7 @@ export function Form({ submission, action, button, others, onCancel, cancel = 'C
     <form
       ref={ref}
       noValidate
-      className={styles.form}
+      className="stack"
       onInput={() => error instanceof InputError && reset()}
       onSubmit={(event) => {
         event.preventDefault();
@@ -88,7 +87,7 @@ export function Form({ submission, action, button, others, onCancel, cancel = 'C
     >
       <FieldErrors value={errors}>{children}</FieldErrors>
       {Boolean(error) && !isShown && <ErrorNotice error={error} />}
-      <div className={classes(styles.actions, 'cluster end')}>
+      <div className="cluster end">
         {others}
         {onCancel && <Button onClick={onCancel}>{cancel}</Button>}
         <Button type="submit" variant="primary" pending={isPending} {...button}>
@@ -130,7 +129,7 @@ type InputAttributes = Pick<
 >;
 
 /** Label, hint and error around any input. The error goes when the input changes. */
-export function Field({
+function Field({
   name,
   label,
   hint,
@@ -157,7 +156,7 @@ export function Field({
   };
   return (
     <div className={styles.field}>
-      <div className={hideLabel ? 'visually-hidden' : styles.label}>
+      <div className={hideLabel ? 'visually-hidden' : 'between strong'}>
         <label htmlFor={id}>{label}</label>
         {aside}
       </div>
@@ -171,7 +170,10 @@ export function Field({
   );
 }
 
-type TextFieldProps = FieldProps & Omit<ComponentProps<'input'>, keyof InputAttributes | 'children'>;
+interface TextFieldProps extends FieldProps, Omit<ComponentProps<'input'>, keyof InputAttributes | 'children'> {
+  /** Number of visible lines; without it, the text has one line. */
+  readonly rows?: number | undefined;
+}
 
 /**
  * Focuses an input as it appears. Preact leaves `autoFocus` to the browser, which heeds it once a
@@ -180,44 +182,27 @@ type TextFieldProps = FieldProps & Omit<ComponentProps<'input'>, keyof InputAttr
 const focusOnMount = (input: HTMLInputElement | null) => input?.focus();
 
 export function TextField({ name, label, hint, aside, hideLabel, error, autoFocus, ...input }: TextFieldProps) {
+  const Input = (input.rows === undefined ? 'input' : 'textarea') as 'input';
   return (
     <Field name={name} label={label} hint={hint} aside={aside} hideLabel={hideLabel} error={error}>
       {(attributes) => (
-        <input
-          type="text"
-          autoComplete="off"
-          spellCheck={false}
-          ref={autoFocus ? focusOnMount : undefined}
-          {...input}
-          {...attributes}
-        />
+        <Input autoComplete="off" spellCheck={false} ref={autoFocus ? focusOnMount : undefined} {...input} {...attributes} />
       )}
     </Field>
   );
 }
 
 /** Six digits of the authenticator app, or a recovery code. */
-export function CodeField({
-  label = 'Two-factor code',
-  hint = 'Six digits from your authenticator app, or a recovery code.',
-  autoFocus,
-}: Partial<Pick<FieldProps, 'label' | 'hint'>> & { readonly autoFocus?: boolean }) {
-  return (
-    <Field name="code" label={label} hint={hint}>
-      {(attributes) => (
-        <input
-          type="text"
-          autoComplete="one-time-code"
-          autoCapitalize="none"
-          spellCheck={false}
-          ref={autoFocus ? focusOnMount : undefined}
-          {...attributes}
-          className={classes(styles.input, styles.code)}
-        />
-      )}
-    </Field>
-  );
-}
+export const CodeField = (props: Partial<Pick<TextFieldProps, 'label' | 'hint' | 'autoFocus'>>) => (
+  <TextField
+    name="code"
+    label="Two-factor code"
+    hint="Six digits from your authenticator app, or a recovery code."
+    autoComplete="one-time-code"
+    autoCapitalize="none"
+    {...props}
+  />
+);
 
 interface SelectFieldProps extends Pick<ComponentProps<'select'>, 'value' | 'defaultValue' | 'onChange'> {
   readonly name: string;

@@ -17,10 +17,10 @@ interface NoticeProps {
 export function Notice({ kind = 'info', title, children }: NoticeProps) {
   const icon = kind === 'success' ? 'check' : kind === 'info' ? 'info' : 'warning';
   return (
-    <div className={styles.notice} data-tone={kind} role={kind === 'danger' ? 'alert' : undefined}>
+    <div className={`${styles.notice} message`} data-tone={kind} role={kind === 'danger' ? 'alert' : undefined}>
       <Icon name={icon} />
-      <div className={styles.body}>
-        {title && <p className={styles.title}>{title}</p>}
+      <div className="grow">
+        {title && <p className="bold">{title}</p>}
         {children}
       </div>
     </div>
@@ -32,10 +32,6 @@ export function ErrorNotice({ error }: { readonly error: unknown }) {
   const hasEnded = useSyncExternalStore(subscribeToSessionEnd, hasSessionEnded);
   // Once the person has signed in again, nothing is wrong any more.
   if (!hasEnded && error instanceof LatchkeyError && error.status === 401) return null;
-  return <ShownError error={error} />;
-}
-
-function ShownError({ error }: { readonly error: unknown }) {
   const { title, advice, requestId, retryAt } = explainError(error);
   return (
     <Notice kind="danger" title={title}>
@@ -60,7 +56,7 @@ export function RetryTime({ at }: { readonly at: number | undefined }) {
 export function RequestId({ id }: { readonly id: string | undefined }) {
   if (id === undefined) return null;
   return (
-    <p className={styles.request}>
+    <p className="cluster small">
       Request <code>{id}</code> <CopyButton value={id} label="Copy request id" />
     </p>
   );

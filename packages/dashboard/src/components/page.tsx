@@ -1,7 +1,6 @@
-import { type ReactNode, useId } from 'react';
+import { type ReactNode, useId, useLayoutEffect } from 'react';
 import { classes } from '../styles/classes.ts';
 import styles from './page.module.css';
-import { Title } from './title.tsx';
 
 interface PageHeaderProps {
   readonly title: string;
@@ -14,7 +13,7 @@ interface PageHeaderProps {
 
 export function PageHeader({ title, part, description, action }: PageHeaderProps) {
   return (
-    <header className={styles.header}>
+    <header className={`${styles.header} between`}>
       <Title>{part === undefined ? title : `${part} · ${title}`}</Title>
       <div className={styles.titles}>
         {/* The name of a thing may be in any script and direction. */}
@@ -39,7 +38,7 @@ interface SectionProps {
 export function Section({ title, description, dangerous, children }: SectionProps) {
   const id = useId();
   return (
-    <section className={classes(styles.section, dangerous && styles.dangerous)} aria-labelledby={id}>
+    <section className={classes(styles.section, 'stack frame', dangerous && styles.dangerous)} aria-labelledby={id}>
       <div>
         <h2 id={id}>{title}</h2>
         {description && <div className={classes(styles.description, 'muted')}>{description}</div>}
@@ -70,4 +69,12 @@ export function Badge({ kind = 'neutral', children }: BadgeProps) {
 
 export function StatusBadge({ status }: { readonly status: 'online' | 'paused' }) {
   return status === 'online' ? <Badge kind="success">Online</Badge> : <Badge kind="warning">Paused</Badge>;
+}
+
+/** Title of the browser's tab while a page is shown: Preact moves no `title` to the head. */
+export function Title({ children }: { readonly children: string }) {
+  useLayoutEffect(() => {
+    document.title = `${children} · Latchkey`;
+  }, [children]);
+  return null;
 }

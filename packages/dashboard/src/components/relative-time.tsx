@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'react';
+import { useInterval } from './countdown.tsx';
 
 const UNITS = [
   ['year', 31_557_600],
@@ -16,8 +16,8 @@ const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyl
 
 export const formatExact = (at: string) => exact.format(new Date(at));
 
-function formatRelative(at: string, now: number): string {
-  const seconds = Math.round((Date.parse(at) - now) / 1_000);
+function formatRelative(at: string): string {
+  const seconds = Math.round((Date.parse(at) - Date.now()) / 1_000);
   for (const [unit, length] of UNITS) {
     if (Math.abs(seconds) >= length) return relative.format(Math.trunc(seconds / length), unit);
   }
@@ -26,15 +26,10 @@ function formatRelative(at: string, now: number): string {
 
 /** "3 hours ago", with the exact time on hover and for screen readers. */
 export function RelativeTime({ at }: { readonly at: string }) {
-  const [now, setNow] = useState(Date.now);
-  useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), REFRESH_MS);
-    return () => clearInterval(timer);
-  }, []);
+  useInterval(REFRESH_MS);
   return (
     <time dateTime={at} title={formatExact(at)}>
-      {/* A time after the last refresh is not in the future. */}
-      {formatRelative(at, Math.max(now, Math.min(Date.parse(at), Date.now())))}
+      {formatRelative(at)}
       <span className="visually-hidden"> ({formatExact(at)})</span>
     </time>
   );

@@ -21,26 +21,19 @@ interface RowProps {
 
 /** A thing with an explanation, and what can be done with it. */
 export function Row({ as: Element = 'div', id, name, title, hint, image, children }: RowProps) {
-  const text = (
-    <div className={styles.text}>
-      <p id={id} className={styles.name} title={title}>
-        {name}
-      </p>
-      <p id={id && `${id}-hint`} className="muted">
-        {hint}
-      </p>
-    </div>
-  );
   return (
-    <Element className={styles.row}>
-      {image ? (
-        <div className={styles.illustrated}>
-          {image}
-          {text}
+    <Element className={`${styles.row} between`}>
+      <div className={`${styles.text} grow`}>
+        {image}
+        <div className="grow">
+          <p id={id} className="cluster strong" title={title}>
+            {name}
+          </p>
+          <p id={id && `${id}-hint`} className="muted">
+            {hint}
+          </p>
         </div>
-      ) : (
-        text
-      )}
+      </div>
       {children}
     </Element>
   );

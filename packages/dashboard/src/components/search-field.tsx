@@ -32,7 +32,7 @@ export function SearchField({ label, value, onSearch }: SearchFieldProps) {
     return () => clearTimeout(timer);
   }, [text, value]);
   return (
-    <div className={styles.search}>
+    <div className={`${styles.search} grow`}>
       <Icon name="search" />
       <input
         type="search"

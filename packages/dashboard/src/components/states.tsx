@@ -5,25 +5,25 @@ import { explainError } from '../error/explain-error.ts';
 import { Button, buttonClass } from './button.tsx';
 import { formatSeconds, useAttemptAt } from './countdown.tsx';
 import { Icon, type IconName } from './icon.tsx';
-import styles from './notice.module.css';
 import { RequestId } from './notice.tsx';
-import { Skeleton } from './skeleton.tsx';
+import styles from './states.module.css';
 
 interface EmptyStateProps {
   readonly icon: IconName;
   readonly title: string;
   /** True if it is all of the page, whose heading it then has. */
   readonly page?: boolean | undefined;
+  readonly role?: 'alert';
   /** Description in one or two sentences. */
   readonly children: ReactNode;
   /** The button to begin. */
   readonly action?: ReactNode;
 }
 
-export function EmptyState({ icon, title, page, children, action }: EmptyStateProps) {
+export function EmptyState({ icon, title, page, role, children, action }: EmptyStateProps) {
   const Heading = page ? 'h1' : 'h2';
   return (
-    <div className={styles.state}>
+    <div className={styles.state} role={role}>
       <Icon name={icon} size={28} />
       <Heading>{title}</Heading>
       <p>{children}</p>
@@ -52,30 +52,32 @@ interface ErrorStateProps {
   readonly error: unknown;
   /** True if it is all of the page, whose heading it then has. */
   readonly page?: boolean | undefined;
-  readonly onRetry?: (() => unknown) | undefined;
+  readonly onRetry: () => unknown;
   readonly action?: ReactNode;
 }
 
 /** In place of a view that could not be loaded. Tries again by itself where the error may pass. */
 export function ErrorState({ error, page, onRetry, action }: ErrorStateProps) {
-  const Heading = page ? 'h1' : 'h2';
   const { title, advice, requestId, retryAt, attemptAt } = explainError(error);
-  const seconds = useAttemptAt(attemptAt, () => onRetry?.());
+  const seconds = useAttemptAt(attemptAt, () => onRetry());
   return (
-    <div className={styles.state} role="alert">
-      <Icon name="warning" size={28} />
-      <Heading>{title}</Heading>
-      <p>
-        {advice} {onRetry && attemptAt !== undefined && <NextAttempt seconds={seconds} />}
-      </p>
-      {onRetry && (
-        <Button onClick={() => onRetry()} disabled={retryAt !== undefined && seconds > 0}>
-          Try again
-        </Button>
-      )}
-      {action}
-      <RequestId id={requestId} />
-    </div>
+    <EmptyState
+      role="alert"
+      icon="warning"
+      title={title}
+      page={page}
+      action={
+        <>
+          <Button onClick={() => onRetry()} disabled={retryAt !== undefined && seconds > 0}>
+            Try again
+          </Button>
+          {action}
+          <RequestId id={requestId} />
+        </>
+      }
+    >
+      {advice} {attemptAt !== undefined && <NextAttempt seconds={seconds} />}
+    </EmptyState>
   );
 }
 
@@ -102,4 +104,16 @@ export function QueryView<Data>({ query, page, action, children }: QueryViewProp
   const error = query.errorUpdateCount > 0 ? lastError.current : null;
   if (error === null) return <Skeleton lines={5} />;
   return <ErrorState page={page} error={error} onRetry={query.refetch} action={action} />;
+}
+
+/** Grey lines in place of what loads. */
+export function Skeleton({ lines = 3 }: { readonly lines?: number }) {
+  return (
+    <div className={styles.skeleton} role="status">
+      <span className="visually-hidden">Loading</span>
+      {Array.from({ length: lines }, (_, index) => (
+        <div key={index} className={styles.line} />
+      ))}
+    </div>
+  );
 }

@@ -31,7 +31,7 @@ export function UsageMeter({ label, current, max, unit = '' }: UsageMeterProps) 
 /** A name, and its value at the other end of the line. */
 export function Line({ name, value }: { readonly name: string; readonly value: ReactNode }) {
   return (
-    <p className={styles.line}>
+    <p className={`${styles.line} between`}>
       <span className="strong">{name}</span>
       <span className="muted">{value}</span>
     </p>

@@ -3,8 +3,8 @@ import { useRouter } from '@tanstack/react-router';
 import { useEffect, useEffectEvent, useState } from 'react';
 import { latchkey } from '../api/client.ts';
 import { NOT_LOADED } from '../components/lazy-component.ts';
+import { Title } from '../components/page.tsx';
 import { ErrorState } from '../components/states.tsx';
-import { Title } from '../components/title.tsx';
 
 /**
  * In place of a page that failed. It asks for the session before anything else: while the service

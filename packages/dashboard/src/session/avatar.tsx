@@ -1,13 +1,8 @@
 import { serverUrl } from '../api/settings.ts';
 import { useAccount } from './session.ts';
 
-interface AvatarProps {
-  readonly className: string | undefined;
-  readonly alt: string;
-}
-
 /** Avatars of issuers are on other sites, which are not loaded: the initial stands in. */
-export function Avatar({ className, alt }: AvatarProps) {
+export function Avatar({ className, alt }: { readonly className: string | undefined; readonly alt: string }) {
   const names = `${className} avatar`;
   const { username, avatarUrl } = useAccount();
   if (avatarUrl?.startsWith('/')) return <img className={names} src={serverUrl + avatarUrl} alt={alt} />;

@@ -1,5 +1,6 @@
+import { useLocation } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
-import { Title } from '../components/title.tsx';
+import { Title } from '../components/page.tsx';
 import iconUrl from '../icon.svg';
 import styles from './entry-page.module.css';
 
@@ -17,7 +18,7 @@ export function EntryPage({ title, children, footer }: EntryPageProps) {
       <p className={styles.brand}>
         <img src={iconUrl} width={32} height={32} alt="" /> Latchkey
       </p>
-      <div className={`${styles.card} raised`}>
+      <div className={`${styles.card} stack raised`}>
         <h1>{title}</h1>
         {children}
       </div>
@@ -25,3 +26,9 @@ export function EntryPage({ title, children, footer }: EntryPageProps) {
     </main>
   );
 }
+
+/**
+ * The token of a mailed link. It is in the fragment, which browsers send to no server, and which
+ * alone changes when the link is opened in the tab that asked for it.
+ */
+export const useMailedToken = () => new URLSearchParams(useLocation().hash).get('token') ?? undefined;

@@ -1,5 +1,4 @@
 import { useRouter } from '@tanstack/react-router';
-import { useCallback } from 'react';
 import { basePath } from '../api/settings.ts';
 import { readReturnTo } from '../routing/search.ts';
 
@@ -28,8 +27,5 @@ export function takeReturnTo(): string | undefined {
 /** Leads to the page that asked for the sign-in. */
 export function useReturn(returnTo?: string): (other?: string) => void {
   const router = useRouter();
-  return useCallback(
-    (other?: string) => router.history.replace(basePath.slice(0, -1) + (readReturnTo(other ?? returnTo) ?? '/applications')),
-    [router, returnTo],
-  );
+  return (other) => router.history.replace(basePath.slice(0, -1) + (readReturnTo(other ?? returnTo) ?? '/applications'));
 }

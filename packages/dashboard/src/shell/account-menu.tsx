@@ -5,13 +5,7 @@ import { Avatar } from '../session/avatar.tsx';
 import { useAccount } from '../session/session.ts';
 import { signOut } from '../session/sign-out.ts';
 import styles from './shell.module.css';
-import { chooseTheme, readTheme, type Theme } from './theme.ts';
-
-const THEMES: ReadonlyArray<readonly [Theme, label: string]> = [
-  ['system', 'Theme of the system'],
-  ['light', 'Light theme'],
-  ['dark', 'Dark theme'],
-];
+import { chooseTheme, readTheme, THEMES } from './theme.ts';
 
 export function AccountMenu({ onShortcuts }: { readonly onShortcuts: () => void }) {
   const account = useAccount();
@@ -41,7 +35,7 @@ export function AccountMenu({ onShortcuts }: { readonly onShortcuts: () => void 
 
 function ThemeChoices() {
   const [chosen, setChosen] = useState(readTheme);
-  const choose = (theme: Theme) => {
+  const choose = (theme: typeof chosen) => {
     chooseTheme(theme);
     setChosen(theme);
   };

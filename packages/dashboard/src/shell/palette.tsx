@@ -1,15 +1,17 @@
 import { Autocomplete } from '@base-ui/react/autocomplete';
-import { Dialog } from '@base-ui/react/dialog';
+import { Dialog as BaseDialog } from '@base-ui/react/dialog';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { useMemo, useRef } from 'react';
+import { Fragment, useMemo, useRef } from 'react';
 import { applicationsQuery } from '../api/queries.ts';
 import dialog from '../components/dialog.module.css';
+import { Dialog } from '../components/dialog.tsx';
 import { Icon, type IconName } from '../components/icon.tsx';
 import { signOut } from '../session/sign-out.ts';
 import { NAVIGATION } from './navigation.ts';
 import styles from './palette.module.css';
-import { chooseTheme } from './theme.ts';
+import { SHORTCUTS } from './shortcuts.ts';
+import { chooseTheme, THEMES } from './theme.ts';
 
 interface Command {
   readonly id: string;
@@ -19,13 +21,8 @@ interface Command {
   readonly run: () => unknown;
 }
 
-interface PaletteProps {
-  readonly onClose: () => void;
-  readonly onShortcuts: () => void;
-}
-
 /** Finds pages, applications and actions by their names. */
-export function Palette({ onClose, onShortcuts }: PaletteProps) {
+export function Palette({ onClose, onShortcuts }: { readonly onClose: () => void; readonly onShortcuts: () => void }) {
   const commands = useCommands(onShortcuts);
   const hasLeft = useRef(false);
   const run = (command: Command) => {
@@ -34,11 +31,11 @@ export function Palette({ onClose, onShortcuts }: PaletteProps) {
     command.run();
   };
   return (
-    <Dialog.Root open onOpenChange={(isOpen) => !isOpen && onClose()}>
-      <Dialog.Portal>
-        <Dialog.Backdrop className={dialog.backdrop} />
+    <BaseDialog.Root open onOpenChange={(isOpen) => !isOpen && onClose()}>
+      <BaseDialog.Portal>
+        <BaseDialog.Backdrop className={dialog.backdrop} />
         {/* A new page takes the focus. */}
-        <Dialog.Popup className={`${styles.popup} raised`} aria-label="Find" finalFocus={() => !hasLeft.current}>
+        <BaseDialog.Popup className={`${styles.popup} raised`} aria-label="Find" finalFocus={() => !hasLeft.current}>
           <Autocomplete.Root
             open
             inline
@@ -56,7 +53,12 @@ export function Palette({ onClose, onShortcuts }: PaletteProps) {
               <Autocomplete.Empty className={`${styles.empty} muted`}>Nothing has this name.</Autocomplete.Empty>
               <Autocomplete.List aria-label="Results">
                 {(command: Command) => (
-                  <Autocomplete.Item key={command.id} value={command} className={styles.item} onClick={() => run(command)}>
+                  <Autocomplete.Item
+                    key={command.id}
+                    value={command}
+                    className={`${styles.item} item`}
+                    onClick={() => run(command)}
+                  >
                     <Icon name={command.icon} />
                     <span dir="auto">{command.label}</span>
                     <span className={`${styles.kind} muted small`}>{command.kind}</span>
@@ -65,9 +67,9 @@ export function Palette({ onClose, onShortcuts }: PaletteProps) {
               </Autocomplete.List>
             </div>
           </Autocomplete.Root>
-        </Dialog.Popup>
-      </Dialog.Portal>
-    </Dialog.Root>
+        </BaseDialog.Popup>
+      </BaseDialog.Portal>
+    </BaseDialog.Root>
   );
 }
 
@@ -75,13 +77,8 @@ function useCommands(onShortcuts: () => void): readonly Command[] {
   const navigate = useNavigate();
   const { data: applications = [] } = useQuery(applicationsQuery);
   return useMemo(() => {
-    const action = (label: string, icon: IconName, run: () => unknown): Command => ({
-      id: label,
-      label,
-      kind: 'Action',
-      icon,
-      run,
-    });
+    const action = (label: string, icon: IconName, run: () => unknown) =>
+      ({ id: label, label, kind: 'Action', icon, run }) as const;
     return [
       ...NAVIGATION.map(({ to, label, icon }): Command => ({ id: to, label, kind: 'Page', icon, run: () => navigate({ to }) })),
       ...applications.map(({ id, name }): Command => {
@@ -89,11 +86,28 @@ function useCommands(onShortcuts: () => void): readonly Command[] {
         return { id, label: name, kind: 'Application', icon: 'applications', run };
       }),
       action('Create application', 'plus', () => navigate({ to: '/applications', search: { create: true } })),
-      action('Use the light theme', 'sun', () => chooseTheme('light')),
-      action('Use the dark theme', 'sun', () => chooseTheme('dark')),
-      action('Use the theme of the system', 'sun', () => chooseTheme('system')),
+      ...THEMES.map(([theme, label]) => action(`Use the ${label.toLowerCase()}`, 'sun', () => chooseTheme(theme))),
       action('Keyboard shortcuts', 'info', onShortcuts),
       action('Sign out', 'signOut', signOut),
     ];
   }, [applications, navigate, onShortcuts]);
+}
+
+export function ShortcutsDialog({ onClose }: { readonly onClose: () => void }) {
+  return (
+    <Dialog open onClose={onClose} title="Keyboard shortcuts">
+      <dl className={styles.shortcuts}>
+        {SHORTCUTS.map(([keys, effect]) => (
+          <Fragment key={keys}>
+            <dt>
+              {keys.split(' ').map((key) => (
+                <kbd key={key}>{key}</kbd>
+              ))}
+            </dt>
+            <dd>{effect}</dd>
+          </Fragment>
+        ))}
+      </dl>
+    </Dialog>
+  );
 }

@@ -17,7 +17,7 @@ import { useShortcuts } from './shortcuts.ts';
 
 const Palette = lazyComponent(() => import('./palette.tsx'), 'Palette');
 const UploadIndicator = lazyComponent(() => import('../pages/application/files/upload-indicator.tsx'), 'UploadIndicator');
-const ShortcutsDialog = lazyComponent(() => import('./shortcuts-dialog.tsx'), 'ShortcutsDialog');
+const ShortcutsDialog = lazyComponent(() => import('./palette.tsx'), 'ShortcutsDialog');
 
 /** Time without requests after which the page counts as idle, in milliseconds. */
 const IDLE_MS = 1_500;

@@ -1,11 +1,16 @@
 const STORAGE_KEY = 'latchkey-theme';
 
-const THEMES = ['system', 'light', 'dark'] as const;
-export type Theme = (typeof THEMES)[number];
+export const THEMES = [
+  ['system', 'Theme of the system'],
+  ['light', 'Light theme'],
+  ['dark', 'Dark theme'],
+] as const;
+
+type Theme = (typeof THEMES)[number][0];
 
 export function readTheme(): Theme {
   try {
-    return THEMES.find((theme) => theme === localStorage.getItem(STORAGE_KEY)) ?? 'system';
+    return THEMES.find(([theme]) => theme === localStorage.getItem(STORAGE_KEY))?.[0] ?? 'system';
   } catch {
     // Browsers may forbid storage.
     return 'system';

@@ -24,10 +24,10 @@ export function ToastRegion() {
 function Toasts() {
   const { toasts } = Toast.useToastManager();
   return toasts.map((item) => (
-    <Toast.Root key={item.id} toast={item} className={`${styles.toast} raised`}>
+    <Toast.Root key={item.id} toast={item} className={`${styles.toast} message raised`}>
       <Icon name={item.type === 'failure' ? 'warning' : 'check'} />
-      <Toast.Content className={styles.content}>
-        <Toast.Title className={styles.title} render={<p />} />
+      <Toast.Content className="grow">
+        <Toast.Title className="bold" render={<p />} />
         <Toast.Description className="muted" />
       </Toast.Content>
       <Toast.Action render={<Button small />} />

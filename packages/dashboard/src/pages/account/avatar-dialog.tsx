@@ -1,12 +1,12 @@
 import { AVATAR_SIDE_MAX } from '@latchkey/contract/avatar';
 import { useMutation } from '@tanstack/react-query';
-import { type PointerEvent, useEffect, useId, useRef, useState } from 'react';
+import { type PointerEvent, Suspense, use, useEffect, useId, useMemo, useRef, useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { Form } from '../../components/form.tsx';
 import { Notice } from '../../components/notice.tsx';
-import { Skeleton } from '../../components/skeleton.tsx';
+import { Skeleton } from '../../components/states.tsx';
 import { toast } from '../../toast/toasts.ts';
 import styles from './account.module.css';
 
@@ -35,35 +35,20 @@ interface AvatarDialogProps {
 }
 
 export function AvatarDialog({ file, onClose }: AvatarDialogProps) {
+  // null: the browser cannot decode it.
+  const decoding = useMemo(() => file && createImageBitmap(file).catch(() => null), [file]);
   return (
     <Dialog open={file !== undefined} onClose={onClose} stays title="Crop the avatar" description="Drag it, or use the sliders.">
-      {file && <Cropper file={file} onClose={onClose} />}
+      <Suspense fallback={<Skeleton />}>{decoding && <Cropper decoding={decoding} onClose={onClose} />}</Suspense>
     </Dialog>
   );
 }
 
-/** The decoded image; null if the browser cannot decode it. */
-function useImage(file: File): ImageBitmap | null | undefined {
-  const [image, setImage] = useState<ImageBitmap | null>();
-  useEffect(() => {
-    let isStale = false;
-    createImageBitmap(file).then(
-      (decoded) => (isStale ? decoded.close() : setImage(decoded)),
-      () => isStale || setImage(null),
-    );
-    return () => {
-      isStale = true;
-    };
-  }, [file]);
-  return image;
-}
-
-function Cropper({ file, onClose }: { readonly file: File; readonly onClose: () => void }) {
-  const image = useImage(file);
-  if (image === undefined) return <Skeleton />;
+function Cropper({ decoding, onClose }: { readonly decoding: Promise<ImageBitmap | null>; readonly onClose: () => void }) {
+  const image = use(decoding);
   if (image) return <CropForm image={image} onClose={onClose} />;
   return (
-    <div className={styles.crop}>
+    <div className={`${styles.crop} stack`}>
       <Notice kind="danger" title="This file is not a readable image">
         Choose a PNG, JPEG or WebP image.
       </Notice>
@@ -90,7 +75,7 @@ function CropForm({ image, onClose }: { readonly image: ImageBitmap; readonly on
   };
   return (
     <Form submission={upload} action="Save avatar" onCancel={onClose}>
-      <div className={styles.crop}>
+      <div className={`${styles.crop} stack`}>
         <canvas
           ref={canvas}
           className={styles.canvas}

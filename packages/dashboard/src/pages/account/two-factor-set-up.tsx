@@ -1,11 +1,11 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
+import { toString as toQrCode } from 'qrcode';
 import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { CopyButton } from '../../components/copy-button.tsx';
 import { CodeField, Form } from '../../components/form.tsx';
 import { QueryView } from '../../components/states.tsx';
 import styles from './account.module.css';
-import { QrCode } from './qr-code.tsx';
 
 interface SetUpProps {
   readonly onEnabled: (recoveryCodes: readonly string[]) => unknown;
@@ -16,7 +16,10 @@ export function TwoFactorSetUp({ onEnabled, onCancel }: SetUpProps) {
   // Each request makes another secret. It does not stay in the cache.
   const query = useQuery({
     queryKey: ['two-factor-set-up'],
-    queryFn: ({ signal }) => latchkey.twoFactor.setUp({ signal }),
+    queryFn: async ({ signal }) => {
+      const { secret, otpauthUrl } = await latchkey.twoFactor.setUp({ signal });
+      return { secret, qrCode: await toQrCode(otpauthUrl, { type: 'svg' }) };
+    },
     staleTime: 'static',
     gcTime: 0,
   });
@@ -26,12 +29,16 @@ export function TwoFactorSetUp({ onEnabled, onCancel }: SetUpProps) {
   });
   return (
     <QueryView query={query} action={<Button onClick={onCancel}>Cancel</Button>}>
-      {({ secret, otpauthUrl }) => (
+      {({ secret, qrCode }) => (
         <Form submission={enabling} action="Turn on" onCancel={onCancel}>
-          <ol className={styles.steps}>
+          <ol className={`${styles.steps} stack`}>
             <li>
               <p>Scan this with an authenticator app, or enter the key by hand.</p>
-              <QrCode className={styles.qr} text={otpauthUrl} label="QR code for the authenticator app" />
+              <img
+                className={styles.qr}
+                src={`data:image/svg+xml,${encodeURIComponent(qrCode)}`}
+                alt="QR code for the authenticator app"
+              />
               <p className="cluster">
                 <code>{secret.replace(/(.{4})(?=.)/g, '$1 ')}</code> <CopyButton value={secret} label="Copy key" />
               </p>

@@ -2,13 +2,16 @@ import { lazy, Suspense, useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
+import { CopyButton } from '../../components/copy-button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
+import { Notice } from '../../components/notice.tsx';
 import { Badge } from '../../components/page.tsx';
 import { Row } from '../../components/row.tsx';
-import { Skeleton } from '../../components/skeleton.tsx';
+import { Skeleton } from '../../components/states.tsx';
+import { downloadText } from '../../download/download.ts';
 import { ProofFields, readProof } from '../../session/owner-proof.tsx';
 import { useAccount } from '../../session/session.ts';
-import { RecoveryCodes } from './recovery-codes.tsx';
+import styles from './account.module.css';
 
 /** Loaded on demand, with the library that draws QR codes. */
 const TwoFactorSetUp = lazy(() => import('./two-factor-set-up.tsx').then(({ TwoFactorSetUp }) => ({ default: TwoFactorSetUp })));
@@ -71,5 +74,33 @@ function SetUpDialog({ open, onClose }: { readonly open: boolean; readonly onClo
         )
       )}
     </Dialog>
+  );
+}
+
+function RecoveryCodes({ codes, onDone }: { readonly codes: readonly string[]; readonly onDone: () => void }) {
+  const { username } = useAccount();
+  const text = `Recovery codes of ${username} at ${location.host}. Each works once.\n\n${codes.join('\n')}\n`;
+  return (
+    <div className="stack">
+      <Notice kind="warning" title="They are shown this once">
+        Each opens your account once if you lose your phone. Store them where you store passwords.
+      </Notice>
+      <ol className={`${styles.codes} well`}>
+        {codes.map((code) => (
+          <li key={code}>{code}</li>
+        ))}
+      </ol>
+      <div className="cluster">
+        <Button small icon="download" onClick={() => downloadText('latchkey-recovery-codes.txt', 'text/plain', [text])}>
+          Download codes
+        </Button>
+        <CopyButton value={codes.join('\n')} label="Copy codes" text="Copy codes" />
+      </div>
+      <div className="cluster end">
+        <Button variant="primary" onClick={onDone}>
+          I have stored the codes
+        </Button>
+      </div>
+    </div>
   );
 }

@@ -4,18 +4,12 @@ import { useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { serverUrl } from '../../api/settings.ts';
 import { Button } from '../../components/button.tsx';
-import { CopyFigure } from '../../components/copy-figure.tsx';
+import { CopyFigure, SecretField } from '../../components/copy-button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { Notice } from '../../components/notice.tsx';
-import { SecretField } from '../../components/secret-field.tsx';
 import { KeyForm, readKey } from './key-form.tsx';
 
-interface CreateKeyProps {
-  readonly open: boolean;
-  readonly onClose: () => void;
-}
-
-export function CreateKeyDialog({ open, onClose }: CreateKeyProps) {
+export function CreateKeyDialog({ open, onClose }: { readonly open: boolean; readonly onClose: () => void }) {
   const [created, setCreated] = useState<CreatedApiKey>();
   const close = () => {
     setCreated(undefined);

@@ -8,7 +8,7 @@ import { Badge, PageHeader, Toolbar } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { EmptyState, QueryView } from '../../components/states.tsx';
 import { type Column, rowLink, Table } from '../../components/table.tsx';
-import { useLimits } from '../../session/session.ts';
+import { describeUsage, useLimits } from '../../session/session.ts';
 import styles from './api-keys.module.css';
 import { CreateKeyDialog } from './create-key.tsx';
 import { EditKeyDialog, RevokeButton } from './edit-key.tsx';
@@ -22,7 +22,7 @@ export function ApiKeysPage() {
   const query = useQuery(apiKeysQuery);
   const { create = false, key: keyId } = route.useSearch();
   const navigate = route.useNavigate();
-  const limits = useLimits();
+  const usage = describeUsage(useLimits()?.apiKeyCount, 'active');
   const openCreate = () => navigate({ search: ({ key, ...all }) => ({ ...all, create: true }) });
   const close = () => navigate({ search: ({ create, key, ...all }) => all, replace: true });
   const createButton = (
@@ -32,7 +32,11 @@ export function ApiKeysPage() {
   );
   return (
     <>
-      <PageHeader title="API keys" description={describeUsage(limits?.apiKeyCount)} action={createButton} />
+      <PageHeader
+        title="API keys"
+        description={`Credentials for programs and the command line. ${usage}`}
+        action={createButton}
+      />
       <KeyTabs />
       <QueryView query={query}>
         {(keys) =>
@@ -53,12 +57,6 @@ export function ApiKeysPage() {
       />
     </>
   );
-}
-
-function describeUsage(count: { readonly currentValue: number; readonly maxValue: number | null } | undefined): string {
-  const use = 'Credentials for programs and the command line.';
-  if (!count) return use;
-  return `${use} ${count.maxValue === null ? count.currentValue : `${count.currentValue} of ${count.maxValue}`} active.`;
 }
 
 function KeyList({ keys }: { readonly keys: readonly ApiKey[] }) {

@@ -4,10 +4,10 @@ import { latchkey } from '../../api/client.ts';
 import { rotationsQuery } from '../../api/queries.ts';
 import { Button } from '../../components/button.tsx';
 import { ConfirmButton } from '../../components/confirm-dialog.tsx';
+import { SecretField } from '../../components/copy-button.tsx';
 import { SelectField } from '../../components/form.tsx';
 import { Section } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
-import { SecretField } from '../../components/secret-field.tsx';
 import { toast } from '../../toast/toasts.ts';
 
 const KEYS = [

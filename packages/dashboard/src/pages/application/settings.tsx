@@ -4,7 +4,6 @@ import {
   APPLICATION_FLAGS,
   APPLICATION_TEXTS,
   FLAG_NAMES,
-  type FlagName,
   TEXT_NAMES,
   type TextName,
 } from '@latchkey/contract/setting-definitions';
@@ -34,28 +33,17 @@ export function Settings({ applicationId, settings }: SettingsProps) {
           <Text key={field} applicationId={applicationId} field={field} value={settings[field]} />
         ))}
         {FLAG_NAMES.map((field) => (
-          <Flag key={field} applicationId={applicationId} field={field} value={settings[field]} />
+          <SwitchRow
+            key={field}
+            title={APPLICATION_FLAGS[field].title}
+            hint={APPLICATION_FLAGS[field].hint}
+            value={settings[field]}
+            change={(value) => changeSetting({ applicationId, field, seen: settings[field], value })}
+          />
         ))}
       </Rows>
     </Section>
   );
-}
-
-interface FlagProps {
-  readonly applicationId: string;
-  readonly field: FlagName;
-  readonly value: boolean;
-}
-
-function Flag({ applicationId, field, value }: FlagProps) {
-  const { title, hint } = APPLICATION_FLAGS[field];
-  const change = useMutation({
-    mutationFn: (wanted: boolean) => changeSetting({ applicationId, field, seen: value, value: wanted }),
-    onError: (error) => toast.error(`“${title}” was not changed`, error),
-  });
-  // Shown before the service has confirmed it.
-  const wanted = change.isPending ? change.variables : value;
-  return <SwitchRow title={title} hint={hint} checked={wanted} onChange={(checked) => change.mutate(checked)} />;
 }
 
 interface TextProps {

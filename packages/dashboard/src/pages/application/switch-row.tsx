@@ -1,17 +1,26 @@
+import { useMutation } from '@tanstack/react-query';
 import { useId } from 'react';
 import { Row } from '../../components/row.tsx';
+import { toast } from '../../toast/toasts.ts';
 import styles from './switch-row.module.css';
 
 interface SwitchRowProps {
   readonly title: string;
   readonly hint: string;
-  readonly checked: boolean;
-  readonly onChange: (checked: boolean) => void;
+  /** The saved value. */
+  readonly value: boolean;
+  readonly change: (wanted: boolean) => Promise<unknown>;
 }
 
 /** A setting that is on or off. */
-export function SwitchRow({ title, hint, checked, onChange }: SwitchRowProps) {
+export function SwitchRow({ title, hint, value, change }: SwitchRowProps) {
   const id = useId();
+  const setting = useMutation({
+    mutationFn: change,
+    onError: (error) => toast.error(`“${title}” was not changed`, error),
+  });
+  // Shown before the service has confirmed it.
+  const checked = setting.isPending ? setting.variables : value;
   return (
     <Row id={id} name={title} hint={hint}>
       <input
@@ -22,7 +31,7 @@ export function SwitchRow({ title, hint, checked, onChange }: SwitchRowProps) {
         aria-describedby={`${id}-hint`}
         aria-checked={checked}
         checked={checked}
-        onChange={(event) => onChange(event.currentTarget.checked)}
+        onChange={(event) => setting.mutate(event.currentTarget.checked)}
       />
     </Row>
   );

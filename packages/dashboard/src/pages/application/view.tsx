@@ -1,12 +1,16 @@
 import type { Application } from '@latchkey/client';
-import { useQuery } from '@tanstack/react-query';
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, Outlet, useLocation } from '@tanstack/react-router';
+import { useState } from 'react';
 import { applicationQuery, settingsQuery } from '../../api/queries.ts';
+import { Button } from '../../components/button.tsx';
+import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
+import { ShortId } from '../../components/copy-button.tsx';
 import { PageHeader, StatusBadge } from '../../components/page.tsx';
-import { ShortId } from '../../components/short-id.tsx';
 import { NotFound, QueryView } from '../../components/states.tsx';
 import { Tabs, tabLink } from '../../components/tabs.tsx';
-import { StatusButton } from './status-button.tsx';
+import { toast } from '../../toast/toasts.ts';
+import { changeSetting } from './change-setting.ts';
 
 const route = getRouteApi('/signed-in/applications/$applicationId');
 
@@ -61,6 +65,46 @@ function Found({ application }: { readonly application: Application }) {
       </Tabs>
       {/* Inputs of one application never appear at another. */}
       <Outlet key={id} />
+    </>
+  );
+}
+
+interface StatusButtonProps {
+  readonly application: Application;
+  readonly status: 'online' | 'paused';
+}
+
+/** Pauses after a confirmation, as live clients hear of it; resumes without one. */
+function StatusButton({ application: { id, name }, status }: StatusButtonProps) {
+  const [isAsking, setAsking] = useState(false);
+  const change = (seen: 'online' | 'paused', value: 'online' | 'paused') =>
+    changeSetting({ applicationId: id, field: 'status', seen, value });
+  const resume = useMutation({
+    mutationFn: () => change('paused', 'online'),
+    onSuccess: () => toast.success('Application resumed', name),
+    onError: (error) => toast.error('The application was not resumed', error),
+  });
+  const isPaused = status === 'paused';
+  return (
+    <>
+      {/* One button, which so keeps the focus. */}
+      <Button
+        variant={isPaused ? 'primary' : 'secondary'}
+        pending={resume.isPending}
+        onClick={() => (isPaused ? resume.mutate() : setAsking(true))}
+      >
+        {isPaused ? 'Resume' : 'Pause'}
+      </Button>
+      <ConfirmDialog
+        open={isAsking}
+        onClose={() => setAsking(false)}
+        title={`Pause ${name}?`}
+        action="Pause application"
+        done={['Application paused', name]}
+        onConfirm={() => change('online', 'paused')}
+      >
+        Connected clients are notified that the application is paused. They stay connected, and hear when you resume it.
+      </ConfirmDialog>
     </>
   );
 }

@@ -9,12 +9,11 @@ import { Button } from '../../components/button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { Form, TextField } from '../../components/form.tsx';
 import { PageHeader, StatusBadge, Toolbar } from '../../components/page.tsx';
-import { Pagination } from '../../components/pagination.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { SearchField } from '../../components/search-field.tsx';
 import { EmptyState, QueryView } from '../../components/states.tsx';
-import { type Column, rowLink, Table } from '../../components/table.tsx';
-import { useLimits } from '../../session/session.ts';
+import { type Column, Pagination, rowLink, Table } from '../../components/table.tsx';
+import { describeUsage, useLimits } from '../../session/session.ts';
 import { toast } from '../../toast/toasts.ts';
 
 const route = getRouteApi('/signed-in/applications');
@@ -22,6 +21,7 @@ const route = getRouteApi('/signed-in/applications');
 export function ApplicationsPage(): ReactNode {
   const { create = false, ...list } = route.useSearch();
   const query = useQuery(applicationListQuery(list));
+  const usage = describeUsage(useLimits()?.createdApplicationsCount, 'used');
   const navigate = route.useNavigate();
   const openCreate = () => navigate({ search: (all) => ({ ...all, create: true }) });
   const createButton = (
@@ -32,7 +32,7 @@ export function ApplicationsPage(): ReactNode {
   const closeCreate = () => navigate({ search: ({ create, ...all }) => all, replace: true });
   return (
     <>
-      <PageHeader title="Applications" description={<Usage />} action={createButton} />
+      <PageHeader title="Applications" description={`Software products that you license. ${usage}`} action={createButton} />
       <QueryView query={query}>
         {(found) =>
           found.totalPages === 0 && list.search === undefined ? (
@@ -50,13 +50,6 @@ export function ApplicationsPage(): ReactNode {
       </Dialog>
     </>
   );
-}
-
-function Usage() {
-  const limits = useLimits();
-  if (!limits) return <>Software products that you license.</>;
-  const { currentValue, maxValue } = limits.createdApplicationsCount;
-  return <>Software products that you license. {maxValue === null ? currentValue : `${currentValue} of ${maxValue}`} used.</>;
 }
 
 const COLUMNS: ReadonlyArray<Column<ApplicationListItem>> = [

@@ -1,9 +1,8 @@
 import type { AuditEntry } from '@latchkey/client';
-import { type ReactNode, useState } from 'react';
-import { CopyButton } from '../../components/copy-button.tsx';
+import { Fragment, type ReactNode, useState } from 'react';
+import { CopyButton, ShortId } from '../../components/copy-button.tsx';
 import { Icon } from '../../components/icon.tsx';
 import { formatExact } from '../../components/relative-time.tsx';
-import { ShortId } from '../../components/short-id.tsx';
 import { findIcon, nameAction } from './action-names.ts';
 import styles from './audit-log.module.css';
 import { describeActor, describeChange, describeValue, type Names, nameField } from './describe-entry.ts';
@@ -20,8 +19,8 @@ export function Entry({ entry, names }: { readonly entry: AuditEntry; readonly n
       <details onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>
           <Icon name={findIcon(action)} />
-          <span className={styles.what}>
-            <span className={styles.action}>
+          <span className={`${styles.what} lines`}>
+            <span className="strong">
               {nameAction(action)} {what !== undefined && <bdi>{what}</bdi>}
             </span>
             <span className="muted small">{describeActor(entry, names)}</span>
@@ -57,10 +56,10 @@ function Details({ entry, names }: { readonly entry: AuditEntry; readonly names:
         ([term, value], index) =>
           value && (
             // Changes may have the name of another row.
-            <div key={`${index} ${term}`} className={styles.pair}>
+            <Fragment key={`${index} ${term}`}>
               <dt>{term}</dt>
               <dd>{value}</dd>
-            </div>
+            </Fragment>
           ),
       )}
     </dl>

@@ -1,15 +1,13 @@
 import type { AuditEntry } from '@latchkey/client';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { useMemo } from 'react';
 import { type AuditFilter, apiKeysQuery, applicationsQuery, auditLogQuery, toAuditQuery } from '../../api/queries.ts';
 import { Button } from '../../components/button.tsx';
 import { SelectField } from '../../components/form.tsx';
 import { ErrorNotice } from '../../components/notice.tsx';
 import { PageHeader } from '../../components/page.tsx';
 import { SearchField } from '../../components/search-field.tsx';
-import { Skeleton } from '../../components/skeleton.tsx';
-import { EmptyState, ErrorState } from '../../components/states.tsx';
+import { EmptyState, ErrorState, Skeleton } from '../../components/states.tsx';
 import { ACTION_GROUPS } from './action-names.ts';
 import styles from './audit-log.module.css';
 import { matchesText, type Names } from './describe-entry.ts';
@@ -26,7 +24,7 @@ export function AuditLogPage() {
   return (
     <>
       <PageHeader title="Audit log" description="Who changed what, newest first. Entries cannot be changed here." />
-      <div className={styles.toolbar}>
+      <div className={`${styles.toolbar} cluster`}>
         <SearchField label="Search shown entries" value={search} onSearch={setSearch} />
         <Filters filter={filter} />
         <ExportButtons filter={filter} />
@@ -63,7 +61,7 @@ function Filters({ filter: { application = '', action = '' } }: { readonly filte
         onChange={({ currentTarget: { value } }) => navigate({ search: value === '' ? {} : { action: value } })}
       >
         <option value="">All actions</option>
-        {ACTION_GROUPS.map(([group, , actions]) => (
+        {ACTION_GROUPS.map(([group, actions]) => (
           <optgroup key={group} label={group}>
             {actions.map(([value, name]) => (
               <option key={value} value={value}>
@@ -107,7 +105,7 @@ function Entries({ filter, search }: { readonly filter: AuditFilter; readonly se
         {entries.length} entries{hasNextPage ? '' : ', all of them'}
       </p>
       {hasNextPage && (
-        <div className={styles.more}>
+        <div className={`${styles.more} cluster`}>
           <Button pending={isFetchingNextPage} onClick={() => fetchNextPage()}>
             {isFetchingNextPage ? 'Loading…' : 'Show older entries'}
           </Button>
@@ -132,25 +130,12 @@ function NoEntries({ isFiltered }: { readonly isFiltered: boolean }) {
 function useNames(): Names {
   const { data: applications } = useQuery(applicationsQuery);
   const { data: apiKeys } = useQuery(apiKeysQuery);
-  return useMemo(
-    () => ({
-      applications: new Map(applications?.map(({ id, name }) => [id, name])),
-      apiKeys: new Map(apiKeys?.map(({ id, name }) => [id, name])),
-    }),
-    [applications, apiKeys],
-  );
+  return {
+    applications: new Map(applications?.map(({ id, name }) => [id, name])),
+    apiKeys: new Map(apiKeys?.map(({ id, name }) => [id, name])),
+  };
 }
 
 const dayFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'full' });
 
-/** Entries are newest first, so those of a day are together. */
-function groupByDay(entries: readonly AuditEntry[]): ReadonlyArray<readonly [day: string, entries: AuditEntry[]]> {
-  const days = new Map<string, AuditEntry[]>();
-  for (const entry of entries) {
-    const day = dayFormat.format(new Date(entry.at));
-    const ofDay = days.get(day);
-    if (ofDay) ofDay.push(entry);
-    else days.set(day, [entry]);
-  }
-  return [...days];
-}
+const groupByDay = (entries: readonly AuditEntry[]) => [...Map.groupBy(entries, ({ at }) => dayFormat.format(new Date(at)))];

@@ -5,8 +5,7 @@ import { latchkey } from '../../api/client.ts';
 import { sessionQuery } from '../../api/queries.ts';
 import { Button } from '../../components/button.tsx';
 import { ErrorNotice } from '../../components/notice.tsx';
-import { EntryPage } from '../../session/entry-page.tsx';
-import { useMailedToken } from '../../session/mailed-token.ts';
+import { EntryPage, useMailedToken } from '../../session/entry-page.tsx';
 import { SignInForm } from '../../session/sign-in-form.tsx';
 import { toast } from '../../toast/toasts.ts';
 

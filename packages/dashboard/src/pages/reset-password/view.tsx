@@ -4,8 +4,7 @@ import { Link, useNavigate } from '@tanstack/react-router';
 import { latchkey } from '../../api/client.ts';
 import { Form, TextField } from '../../components/form.tsx';
 import { Notice } from '../../components/notice.tsx';
-import { EntryPage } from '../../session/entry-page.tsx';
-import { useMailedToken } from '../../session/mailed-token.ts';
+import { EntryPage, useMailedToken } from '../../session/entry-page.tsx';
 import { toast } from '../../toast/toasts.ts';
 
 /** Asks for a mail, or for the new password where its link was opened. */

@@ -1,16 +1,16 @@
-import { useQuery } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import { latchkey } from '../../api/client.ts';
-import { signInMethodsQuery } from '../../api/queries.ts';
+import { sessionQuery, signInMethodsQuery } from '../../api/queries.ts';
 import { buttonClass } from '../../components/button.tsx';
+import { CodeField, Form, showAt } from '../../components/form.tsx';
 import { Notice } from '../../components/notice.tsx';
 import styles from '../../session/entry-page.module.css';
 import { EntryPage } from '../../session/entry-page.tsx';
 import { rememberReturnTo, takeReturnTo, useReturn } from '../../session/return-to.ts';
 import { SignInForm } from '../../session/sign-in-form.tsx';
 import { subscribeToTabs } from '../../session/tabs.ts';
-import { OidcCodeForm } from './oidc-code-form.tsx';
 
 const route = getRouteApi('/sign-in');
 
@@ -52,7 +52,7 @@ const OIDC_ERRORS: Readonly<Record<string, string>> = {
 function Issuers({ names, returnTo }: { readonly names: readonly string[]; readonly returnTo: string | undefined }) {
   if (names.length === 0) return null;
   return (
-    <div className={styles.issuers}>
+    <div className="stack close">
       <p className={`${styles.or} muted small`}>or</p>
       {names.map((name) => (
         <a
@@ -75,5 +75,26 @@ function OidcCodePage() {
     <EntryPage title="Enter your code" footer={<Link to="/sign-in">Start again</Link>}>
       <OidcCodeForm onSignedIn={() => leave(takeReturnTo())} />
     </EntryPage>
+  );
+}
+
+/** Ends a sign-in at an issuer with the second factor. */
+function OidcCodeForm({ onSignedIn }: { readonly onSignedIn: () => void }) {
+  const queryClient = useQueryClient();
+  const completion = useMutation({
+    mutationFn: (values: FormData) =>
+      latchkey.oidc
+        .complete(String(values.get('code')).trim())
+        .catch(showAt('code', 'unauth', 'The sign-in took too long. Start again.')),
+    meta: { opensSignIn: false },
+    onSuccess: (session) => {
+      queryClient.setQueryData(sessionQuery.queryKey, session);
+      onSignedIn();
+    },
+  });
+  return (
+    <Form submission={completion} action="Verify" button={{ wide: true }}>
+      <CodeField autoFocus />
+    </Form>
   );
 }

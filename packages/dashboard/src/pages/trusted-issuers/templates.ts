@@ -1,14 +1,10 @@
 import type { TrustedIssuer } from '@latchkey/client';
+import type { ComponentProps } from 'react';
 import { serverUrl } from '../../api/settings.ts';
+import type { TextField } from '../../components/form.tsx';
 
-interface TemplateField {
-  readonly name: string;
-  readonly label: string;
-  readonly hint?: string;
-  readonly value?: string;
-  /** Several lines, which may be empty. */
-  readonly isLong?: boolean;
-}
+/** Properties of an input. One of several lines may stay empty. */
+type TemplateField = Pick<ComponentProps<typeof TextField>, 'name' | 'label' | 'hint' | 'defaultValue' | 'rows'>;
 
 export interface Template {
   /** Name of the CI server, and first name of the trusted issuer. */
@@ -27,7 +23,7 @@ const KEYS: TemplateField = {
   name: 'jwks',
   label: 'Public keys (JWKS)',
   hint: 'Only for an issuer that Latchkey cannot reach, such as a cluster in a private network.',
-  isLong: true,
+  rows: 3,
 };
 
 export const TEMPLATES: readonly Template[] = [
@@ -40,7 +36,7 @@ export const TEMPLATES: readonly Template[] = [
         name: 'environment',
         label: 'Environment',
         hint: 'Protect it in the settings of the repository: everybody who can push a branch can run jobs.',
-        value: 'production',
+        defaultValue: 'production',
       },
     ],
     isOf: ({ issuer }) => issuer.startsWith('https://token.actions.githubusercontent.com'),
@@ -61,9 +57,9 @@ jobs:
   {
     label: 'GitLab',
     fields: [
-      { name: 'issuer', label: 'GitLab server', value: 'https://gitlab.com' },
+      { name: 'issuer', label: 'GitLab server', defaultValue: 'https://gitlab.com' },
       { name: 'project', label: 'Project', hint: 'Group and name, such as acme/editor.' },
-      { name: 'branch', label: 'Protected branch', value: 'main' },
+      { name: 'branch', label: 'Protected branch', defaultValue: 'main' },
     ],
     isOf: ({ claims }) => 'project_path' in claims,
     toClaims: (text) => ({ project_path: text('project'), ref: text('branch'), ref_protected: 'true' }),
@@ -109,7 +105,7 @@ volumes:
         name: 'claims',
         label: 'Claims',
         hint: 'A name=value per line. A token must have each, with exactly this text.',
-        isLong: true,
+        rows: 3,
       },
       KEYS,
     ],

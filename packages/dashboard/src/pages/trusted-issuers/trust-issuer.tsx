@@ -4,7 +4,7 @@ import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { serverUrl } from '../../api/settings.ts';
-import { Field, Form, InputError, SelectField, TextField } from '../../components/form.tsx';
+import { Form, InputError, SelectField, TextField } from '../../components/form.tsx';
 import { readProof, SecondFactorField } from '../../session/owner-proof.tsx';
 import { ApplicationChoice, readRights, Scopes } from '../api-keys/key-form.tsx';
 import { TEMPLATES, type Template } from './templates.ts';
@@ -57,15 +57,9 @@ function TemplateFields({ template: { label, fields } }: { readonly template: Te
         defaultValue={label}
         maxLength={2 * KEY_NAME.max}
       />
-      {fields.map(({ name, label: fieldLabel, hint, value, isLong }) =>
-        isLong ? (
-          <Field key={name} name={name} label={fieldLabel} hint={hint}>
-            {({ onInput, ...attributes }) => <textarea rows={3} spellCheck={false} {...attributes} />}
-          </Field>
-        ) : (
-          <TextField key={name} name={name} label={fieldLabel} hint={hint} defaultValue={value} />
-        ),
-      )}
+      {fields.map((field) => (
+        <TextField key={field.name} {...field} />
+      ))}
       <TextField name="audience" label="Audience" hint="The aud of the tokens." defaultValue={serverUrl} />
     </>
   );
@@ -74,7 +68,7 @@ function TemplateFields({ template: { label, fields } }: { readonly template: Te
 /** @throws InputError */
 function readIssuer({ issuer, fields, toClaims }: Template, values: FormData): NewTrustedIssuer {
   const text = (name: string) => String(values.get(name) ?? '').trim();
-  const needed = [...fields.filter(({ isLong }) => !isLong).map(({ name }) => name), 'audience'];
+  const needed = [...fields.filter(({ rows }) => rows === undefined).map(({ name }) => name), 'audience'];
   const missing = needed.filter((name) => text(name) === '');
   if (missing.length > 0) throw new InputError(Object.fromEntries(missing.map((name) => [name, 'Enter it.'])));
   const { scopes, allApplications, applicationIds = [] } = readRights(values);

@@ -5,7 +5,7 @@ import { latchkey } from '../../api/client.ts';
 import { trustedIssuersQuery } from '../../api/queries.ts';
 import { Button, IconButton } from '../../components/button.tsx';
 import { ConfirmButton } from '../../components/confirm-dialog.tsx';
-import { CopyFigure } from '../../components/copy-figure.tsx';
+import { CopyFigure } from '../../components/copy-button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { PageHeader } from '../../components/page.tsx';
 import { EmptyState, QueryView } from '../../components/states.tsx';

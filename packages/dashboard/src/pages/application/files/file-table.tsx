@@ -5,14 +5,13 @@ import { type ReactNode, useState } from 'react';
 import { latchkey } from '../../../api/client.ts';
 import { Button, IconButton } from '../../../components/button.tsx';
 import { ConfirmButton } from '../../../components/confirm-dialog.tsx';
+import { ShortId } from '../../../components/copy-button.tsx';
 import { Icon } from '../../../components/icon.tsx';
 import { ErrorNotice } from '../../../components/notice.tsx';
-import { Pagination } from '../../../components/pagination.tsx';
 import { RelativeTime } from '../../../components/relative-time.tsx';
 import { SearchField } from '../../../components/search-field.tsx';
-import { ShortId } from '../../../components/short-id.tsx';
 import { EmptyState } from '../../../components/states.tsx';
-import { type Column, Table } from '../../../components/table.tsx';
+import { type Column, Pagination, Table } from '../../../components/table.tsx';
 import { downloadUrl } from '../../../download/download.ts';
 import { formatBytes } from '../../../format/bytes.ts';
 import { classes } from '../../../styles/classes.ts';
@@ -51,12 +50,7 @@ export function FileTable({ applicationId, found: { files, totalPages }, button 
   );
 }
 
-interface RowsProps {
-  readonly applicationId: string;
-  readonly files: readonly StoredFile[];
-}
-
-function Rows({ applicationId, files }: RowsProps) {
+function Rows({ applicationId, files }: { readonly applicationId: string; readonly files: readonly StoredFile[] }) {
   const [renamed, setRenamed] = useState<string>();
   const columns: ReadonlyArray<Column<StoredFile>> = [
     {
@@ -82,9 +76,9 @@ function Rows({ applicationId, files }: RowsProps) {
       label: 'Uploaded',
       isSecondary: true,
       cell: ({ createdAt, user }) => (
-        <span>
+        <span className="lines">
           <RelativeTime at={createdAt} />
-          <span className={classes(styles.type, 'muted small')}>by {user.username}</span>
+          <span className="muted small">by {user.username}</span>
         </span>
       ),
     },
@@ -100,9 +94,11 @@ function Name({ file: { displayName, contentType, presignedUrlsCount: count } }:
   return (
     <span className={styles.name}>
       <Icon name="file" />
-      <span>
-        <span dir="auto">{displayName}</span>
-        <span className={classes(styles.type, 'muted small')}>
+      <span className="lines">
+        <span className="strong" dir="auto">
+          {displayName}
+        </span>
+        <span className="muted small">
           {contentType === 'application/octet-stream' ? 'Binary' : contentType}
           {count > 0 && ` · ${count} download ${count === 1 ? 'link' : 'links'} created`}
         </span>

@@ -65,7 +65,7 @@ export function NameForm({ applicationId, label, name, current, action, takesFoc
         else input.current?.focus();
       }}
     >
-      <div className={styles.nameLine}>
+      <div className={`${styles.nameLine} cluster`}>
         <input
           ref={input}
           className={form.input}

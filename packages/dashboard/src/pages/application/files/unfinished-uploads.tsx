@@ -37,7 +37,7 @@ function Row({ upload }: { readonly upload: Upload }) {
   return (
     <li className={styles.upload}>
       <div className={styles.uploadLine}>
-        <span className={styles.uploadName}>{fileName}</span>
+        <span className="grow strong">{fileName}</span>
         <span className={styles.actions}>
           {canContinue(upload) && (
             <FileButton

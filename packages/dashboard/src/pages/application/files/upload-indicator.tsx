@@ -18,7 +18,11 @@ export function UploadIndicator() {
   const sentBytes = running.state.kind === 'running' ? running.state.sentBytes : 0;
   const count = (number: number) => (number === 1 ? '1 file' : `${number} files`);
   return (
-    <Link to="/applications/$applicationId/files" params={{ applicationId: shown.applicationId }} className={styles.indicator}>
+    <Link
+      to="/applications/$applicationId/files"
+      params={{ applicationId: shown.applicationId }}
+      className={`${styles.indicator} frame`}
+    >
       {active.length > 0 ? (
         <>
           <span>Uploading {count(active.length)}</span>

@@ -108,7 +108,7 @@ function Row({ upload }: { readonly upload: Upload }) {
   return (
     <li className={styles.upload}>
       <div className={styles.uploadLine}>
-        <span className={styles.uploadName}>{name}</span>
+        <span className="grow strong">{name}</span>
         <RowActions upload={upload} />
       </div>
       {state.kind === 'running' && (

@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
+import { type DragEvent, useRef, useState } from 'react';
 import { filesMetadataQuery, filesQuery } from '../../../api/queries.ts';
 import { Button } from '../../../components/button.tsx';
 import { FileButton } from '../../../components/file-button.tsx';
@@ -9,7 +10,6 @@ import { UsageMeter } from '../../../components/usage-meter.tsx';
 import { useLimits } from '../../../session/session.ts';
 import { classes } from '../../../styles/classes.ts';
 import { toast } from '../../../toast/toasts.ts';
-import { useDropTarget } from './drop-target.ts';
 import { FileTable } from './file-table.tsx';
 import styles from './files.module.css';
 import { UnfinishedUploads } from './unfinished-uploads.tsx';
@@ -42,7 +42,7 @@ export function FilesPage() {
     />
   );
   return (
-    <div className={classes(styles.page, isOver && styles.dropping)} {...handlers}>
+    <div className={classes(styles.page, 'stack', isOver && styles.dropping)} {...handlers}>
       <Meters applicationId={applicationId} />
       <UploadList applicationId={applicationId} />
       <UnfinishedUploads applicationId={applicationId} />
@@ -66,7 +66,7 @@ function Meters({ applicationId }: { readonly applicationId: string }) {
   const { data: metadata } = useQuery(filesMetadataQuery(applicationId));
   if (!limits) return null;
   return (
-    <div className={classes(styles.meters, 'frame')}>
+    <div className={classes(styles.meters, 'meters frame')}>
       <UsageMeter
         label="Storage of the account"
         current={limits.storageSizeMib.currentValue}
@@ -95,4 +95,36 @@ function Meters({ applicationId }: { readonly applicationId: string }) {
       )}
     </div>
   );
+}
+
+const hasFiles = ({ dataTransfer }: DragEvent) => dataTransfer.types.includes('Files');
+
+/** Properties of an element that files can be dropped on, and whether some are held over it. */
+function useDropTarget(onDrop: (files: readonly File[], folders: number) => void) {
+  const [isOver, setOver] = useState(false);
+  // Entering a child comes before leaving the parent.
+  const depth = useRef(0);
+  const enter = (change: number) => {
+    depth.current += change;
+    setOver(depth.current > 0);
+  };
+  const handlers = {
+    onDragEnter: (event: DragEvent) => hasFiles(event) && enter(1),
+    onDragLeave: (event: DragEvent) => hasFiles(event) && enter(-1),
+    onDragOver: (event: DragEvent) => hasFiles(event) && event.preventDefault(),
+    onDrop: (event: DragEvent) => {
+      if (!hasFiles(event)) return;
+      event.preventDefault();
+      depth.current = 0;
+      setOver(false);
+      const items = [...event.dataTransfer.items].filter(({ kind }) => kind === 'file');
+      const isFolder = (item: DataTransferItem) => item.webkitGetAsEntry?.()?.isDirectory === true;
+      const files = items.filter((item) => !isFolder(item)).map((item) => item.getAsFile());
+      onDrop(
+        files.filter((file) => file !== null),
+        items.length - files.length,
+      );
+    },
+  };
+  return { isOver, handlers };
 }

@@ -2,12 +2,13 @@ import { type KeyboardEvent, type PointerEvent, useRef, useState } from 'react';
 import { IconButton } from '../../../components/button.tsx';
 import { TextField } from '../../../components/form.tsx';
 import { classes } from '../../../styles/classes.ts';
-import { type Level, moveLevel } from './draft.ts';
+import type { Level } from './draft.ts';
 import styles from './level-list.module.css';
 
 interface LevelListProps {
   readonly levels: readonly Level[];
-  readonly problems: ReadonlyMap<number, string>;
+  /** Of each level, if it has one. */
+  readonly problems: ReadonlyArray<string | undefined>;
   /** The level that was just added. */
   readonly focused: number | undefined;
   readonly onChange: (levels: readonly Level[]) => void;
@@ -19,9 +20,10 @@ export function LevelList({ levels, problems, focused, onChange }: LevelListProp
   const [dragged, setDragged] = useState<number>();
   const [announcement, setAnnouncement] = useState('');
   const move = (from: number, to: number) => {
-    if (from === to || to < 0 || to >= levels.length) return;
-    onChange(moveLevel(levels, from, to));
-    setAnnouncement(`${levels[from]?.name || 'New level'}: position ${to + 1} of ${levels.length}`);
+    const level = levels[from];
+    if (!level || from === to || to < 0 || to >= levels.length) return;
+    onChange(levels.toSpliced(from, 1).toSpliced(to, 0, level));
+    setAnnouncement(`${level.name || 'New level'}: position ${to + 1} of ${levels.length}`);
   };
   const onPointerMove = (index: number, event: PointerEvent) => {
     if (dragged === levels[index]?.key) move(index, indexAt(list.current, event.clientY));
@@ -34,7 +36,7 @@ export function LevelList({ levels, problems, focused, onChange }: LevelListProp
   };
   return (
     <>
-      <ol ref={list} className={styles.list}>
+      <ol ref={list} className="stack close">
         {levels.map(({ key, name }, index) => (
           <li key={key} className={classes(styles.item, dragged === key && styles.dragged)}>
             <span
@@ -64,7 +66,7 @@ export function LevelList({ levels, problems, focused, onChange }: LevelListProp
               dir="auto"
               value={name}
               // An empty input is not an error yet.
-              error={name === '' && key === focused ? undefined : problems.get(key)}
+              error={name === '' && key === focused ? undefined : problems[index]}
               autoFocus={key === focused}
               onChange={(event) => onChange(levels.with(index, { key, name: event.currentTarget.value }))}
             />

@@ -31,13 +31,8 @@ interface Saved {
   readonly etag: string | undefined;
 }
 
-interface EditorProps {
-  readonly applicationId: string;
-  readonly saved: Saved;
-}
-
 /** Edits a draft of all levels, which is saved as one change. */
-function Editor({ applicationId, saved }: EditorProps) {
+function Editor({ applicationId, saved }: { readonly applicationId: string; readonly saved: Saved }) {
   const [levels, setLevels] = useState(() => toDraft(saved.levels));
   // The levels that the draft began with: others may have been saved since then.
   const [base, setBase] = useState(saved);
@@ -69,7 +64,7 @@ function Editor({ applicationId, saved }: EditorProps) {
   // Only a second press replaces what others saved, as their change may arrive with the first one.
   const replaces = isConflict && isChangedMeanwhile(save.error);
   const isChanged = !isSame(names, base.levels);
-  const problems = findProblems(levels);
+  const problems = findProblems(names);
   const add = () => {
     const level = newLevel('');
     setLevels([...levels, level]);
@@ -103,7 +98,7 @@ function Editor({ applicationId, saved }: EditorProps) {
         submission={save}
         hidesError={isChangedMeanwhile(save.error)}
         action={replaces ? 'Replace them with mine' : 'Save levels'}
-        button={{ disabled: !isChanged || problems.size > 0 || levels.length === 0 }}
+        button={{ disabled: !isChanged || problems.some(Boolean) || levels.length === 0 }}
         others={
           <>
             <Button icon="plus" onClick={add}>

@@ -7,7 +7,7 @@ import { useState } from 'react';
 import { latchkey } from '../../../api/client.ts';
 import { filesQuery } from '../../../api/queries.ts';
 import { Button } from '../../../components/button.tsx';
-import { Field, Form, TextField } from '../../../components/form.tsx';
+import { Form, TextField } from '../../../components/form.tsx';
 import { SearchField } from '../../../components/search-field.tsx';
 import { classes } from '../../../styles/classes.ts';
 import { toast } from '../../../toast/toasts.ts';
@@ -51,11 +51,15 @@ export function DraftForm({ applicationId, draft: saved, onClose }: DraftFormPro
           defaultValue={draft?.channel ?? STABLE_CHANNEL}
         />
       </div>
-      <Field name="notes" label="Notes for users">
-        {({ onInput, ...attributes }) => (
-          <textarea rows={4} dir="auto" maxLength={2 * RELEASE_NOTES_MAX} defaultValue={draft?.notes} {...attributes} />
-        )}
-      </Field>
+      <TextField
+        name="notes"
+        label="Notes for users"
+        rows={4}
+        spellCheck
+        dir="auto"
+        maxLength={2 * RELEASE_NOTES_MAX}
+        defaultValue={draft?.notes}
+      />
       {added.map(
         (artifact, index) =>
           artifact && <Artifact key={index} artifact={artifact} onRemove={() => setAdded(added.with(index, undefined))} />,
@@ -91,9 +95,13 @@ function Artifact({ artifact: { name, platform, arch, kind, signature }, onRemov
         <TextField name="platform" label="Platform" defaultValue={platform} list="platforms" />
         <TextField name="arch" label="Architecture" defaultValue={arch} list="architectures" />
         <TextField name="kind" label="Kind" hint="One file for each platform, architecture and kind." defaultValue={kind} />
-        <Field name="signature" label="Signature" hint="Of minisign, or of Sparkle’s sign_update.">
-          {({ onInput, ...attributes }) => <textarea rows={2} spellCheck={false} defaultValue={signature} {...attributes} />}
-        </Field>
+        <TextField
+          name="signature"
+          label="Signature"
+          hint="Of minisign, or of Sparkle’s sign_update."
+          rows={2}
+          defaultValue={signature}
+        />
       </div>
       <div className="cluster end">
         <Button small icon="trash" aria-label={`Remove ${name}`} onClick={onRemove}>

@@ -6,11 +6,10 @@ import { releaseSettingsQuery } from '../../../api/queries.ts';
 import { serverUrl } from '../../../api/settings.ts';
 import { IconButton } from '../../../components/button.tsx';
 import { ConfirmButton } from '../../../components/confirm-dialog.tsx';
-import { CopyFigure } from '../../../components/copy-figure.tsx';
+import { CopyFigure } from '../../../components/copy-button.tsx';
 import { Form, InputError, SelectField, TextField } from '../../../components/form.tsx';
 import { Section } from '../../../components/page.tsx';
 import { QueryView } from '../../../components/states.tsx';
-import { toast } from '../../../toast/toasts.ts';
 import { SwitchRow } from '../switch-row.tsx';
 import styles from './releases.module.css';
 
@@ -32,10 +31,6 @@ interface UpdateSettingsProps {
 export function UpdateSettings({ applicationId, channels }: UpdateSettingsProps) {
   const query = useQuery(releaseSettingsQuery(applicationId));
   const [channel, setChannel] = useState<string>(STABLE_CHANNEL);
-  const change = useMutation({
-    mutationFn: (publicUpdates: boolean) => latchkey.releases.updateSettings(applicationId, { publicUpdates }),
-    onError: (error) => toast.error('“Public updates” was not changed', error),
-  });
   return (
     <QueryView query={query}>
       {({ publicUpdates, signingKeys }) => (
@@ -44,8 +39,8 @@ export function UpdateSettings({ applicationId, channels }: UpdateSettingsProps)
             <SwitchRow
               title="Public updates"
               hint="Feeds need no key. Otherwise requests have the header Authorization: Bearer <HTTP key>."
-              checked={change.isPending ? change.variables : publicUpdates}
-              onChange={(isPublic) => change.mutate(isPublic)}
+              value={publicUpdates}
+              change={(wanted) => latchkey.releases.updateSettings(applicationId, { publicUpdates: wanted })}
             />
             <SelectField
               name="channel"

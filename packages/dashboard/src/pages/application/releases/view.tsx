@@ -35,7 +35,7 @@ export function ReleasesPage() {
     </Button>
   );
   return (
-    <div className={styles.page}>
+    <>
       <QueryView query={query}>
         {(releases) =>
           releases.length === 0 ? (
@@ -44,10 +44,10 @@ export function ReleasesPage() {
               publish”.
             </EmptyState>
           ) : (
-            <div>
+            <>
               <Toolbar>{createButton}</Toolbar>
               <Table caption="Releases" columns={COLUMNS} items={releases} />
-            </div>
+            </>
           )
         }
       </QueryView>
@@ -57,7 +57,7 @@ export function ReleasesPage() {
         release={shown === NEW ? NEW : query.data?.find(({ id }) => id === shown)}
         onClose={() => show()}
       />
-    </div>
+    </>
   );
 }
 

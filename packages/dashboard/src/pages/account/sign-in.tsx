@@ -1,18 +1,35 @@
 import type { OidcLink } from '@latchkey/client';
+import { PASSWORD } from '@latchkey/contract/lengths';
 import { useQuery } from '@tanstack/react-query';
 import { useRouter } from '@tanstack/react-router';
 import { latchkey } from '../../api/client.ts';
 import { linksQuery, signInMethodsQuery } from '../../api/queries.ts';
 import { Button } from '../../components/button.tsx';
 import { ConfirmButton } from '../../components/confirm-dialog.tsx';
+import { InputError, TextField } from '../../components/form.tsx';
 import { ErrorNotice } from '../../components/notice.tsx';
+import { Section } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
-import { Row } from '../../components/row.tsx';
+import { Row, Rows } from '../../components/row.tsx';
 import { ProofFields, readProof } from '../../session/owner-proof.tsx';
 import { rememberReturnTo } from '../../session/return-to.ts';
+import { useAccount } from '../../session/session.ts';
+import { TwoFactorRow } from './two-factor.tsx';
+
+export function SignIn() {
+  return (
+    <Section title="Sign-in">
+      <Rows>
+        <PasswordRow />
+        <TwoFactorRow />
+        <LinkedIssuers />
+      </Rows>
+    </Section>
+  );
+}
 
 /** A row for each person at an issuer who can sign in to the account, then the other issuers. */
-export function LinkedIssuers() {
+function LinkedIssuers() {
   const { data: links = [], error } = useQuery(linksQuery);
   const { data: methods } = useQuery(signInMethodsQuery);
   if (error && links.length === 0) return <ErrorNotice error={error} />;
@@ -73,6 +90,43 @@ function LinkedRow({ link: { issuer, name, subject, createdAt } }: { readonly li
         onConfirm={(values) => latchkey.oidc.unlink({ issuer, subject, ...readProof(values) })}
       >
         It no longer signs in to this account. All other sessions end.
+      </ConfirmButton>
+    </Row>
+  );
+}
+
+function PasswordRow() {
+  const { email } = useAccount();
+  const change = (values: FormData) => {
+    const newPassword = String(values.get('newPassword'));
+    if (newPassword.length < PASSWORD.min) throw new InputError({ newPassword: `It has fewer than ${PASSWORD.min} characters.` });
+    return latchkey.account.changePassword({ ...readProof(values), newPassword });
+  };
+  const fields = (
+    <>
+      {/* Password managers store the new password for this account. */}
+      <input type="hidden" name="username" autoComplete="username" value={email} />
+      <ProofFields label="Current password" />
+      <TextField
+        name="newPassword"
+        label="New password"
+        type="password"
+        autoComplete="new-password"
+        hint={`At least ${PASSWORD.min} characters. A sentence is easier to remember, and harder to guess.`}
+      />
+    </>
+  );
+  return (
+    <Row name="Password" hint="Changing it ends all other sessions.">
+      <ConfirmButton
+        button={<Button>Change password</Button>}
+        title="Change password"
+        action="Change password"
+        fields={fields}
+        done={['Password changed', 'All other sessions have ended.']}
+        onConfirm={change}
+      >
+        All other sessions end. API keys stay.
       </ConfirmButton>
     </Row>
   );
