@@ -9,16 +9,15 @@ const CRITICAL = 0.95;
 interface UsageMeterProps {
   /** The limited resource: "Storage". */
   readonly label: string;
-  readonly current: number;
-  /** null: unlimited. */
-  readonly max: number | null;
+  /** Unlimited with null. */
+  readonly limit: { readonly currentValue: number; readonly maxValue: number | null };
   readonly unit?: string;
 }
 
 const format = (value: number) => value.toLocaleString('en', { maximumFractionDigits: 1 });
 
 /** The used part of a limit, as text and as a bar. */
-export function UsageMeter({ label, current, max, unit = '' }: UsageMeterProps) {
+export function UsageMeter({ label, limit: { currentValue: current, maxValue: max }, unit = '' }: UsageMeterProps) {
   const text = max === null ? `${format(current)}${unit}, unlimited` : `${format(current)} of ${format(max)}${unit}`;
   return (
     <div className={styles.usage}>

@@ -12,7 +12,7 @@ export function AccountMenu({ onShortcuts }: { readonly onShortcuts: () => void 
   const trigger = (
     <button type="button" className={`${styles.account} plain item`}>
       <Avatar className={styles.avatar} alt="" />
-      <span className={styles.who}>
+      <span className={`${styles.who} grow`}>
         <span className="visually-hidden">Account of </span>
         <span className={`${styles.name} strong`}>{account.username}</span>
         <span className={`${styles.email} muted small`}>{account.email}</span>

@@ -27,18 +27,13 @@ function Usage() {
   const limits = useLimits();
   if (!limits) return <Skeleton />;
   const { planName, storageSizeMib, uploadedFilesCount, createdApplicationsCount, apiKeyCount } = limits;
-  const meters = [
-    ['Storage', storageSizeMib, ' MiB'],
-    ['Files', uploadedFilesCount, ''],
-    ['Applications', createdApplicationsCount, ''],
-    ['API keys', apiKeyCount, ''],
-  ] as const;
   return (
     <Section title="Usage" description={`Limits of the plan “${planName}”. The operator sets them.`}>
       <div className="meters">
-        {meters.map(([label, { currentValue, maxValue }, unit]) => (
-          <UsageMeter key={label} label={label} current={currentValue} max={maxValue} unit={unit} />
-        ))}
+        <UsageMeter label="Storage" limit={storageSizeMib} unit=" MiB" />
+        <UsageMeter label="Files" limit={uploadedFilesCount} />
+        <UsageMeter label="Applications" limit={createdApplicationsCount} />
+        <UsageMeter label="API keys" limit={apiKeyCount} />
       </div>
     </Section>
   );

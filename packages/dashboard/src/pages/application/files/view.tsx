@@ -67,17 +67,8 @@ function Meters({ applicationId }: { readonly applicationId: string }) {
   if (!limits) return null;
   return (
     <div className={classes(styles.meters, 'meters frame')}>
-      <UsageMeter
-        label="Storage of the account"
-        current={limits.storageSizeMib.currentValue}
-        max={limits.storageSizeMib.maxValue}
-        unit=" MiB"
-      />
-      <UsageMeter
-        label="Files of the account"
-        current={limits.uploadedFilesCount.currentValue}
-        max={limits.uploadedFilesCount.maxValue}
-      />
+      <UsageMeter label="Storage of the account" limit={limits.storageSizeMib} unit=" MiB" />
+      <UsageMeter label="Files of the account" limit={limits.uploadedFilesCount} />
       {metadata && (
         <div>
           <p>{metadata.totalFiles === 1 ? '1 file' : `${metadata.totalFiles} files`} in this application</p>
