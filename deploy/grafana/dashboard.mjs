@@ -22,6 +22,10 @@ const [sum, max, count] = ['sum', 'max', 'count'].map(aggregate);
 const quantile = (share, labels, name, filter) =>
   `histogram_quantile(${share}, ${sum(['le', labels].filter(Boolean).join(', '), rate(`${name}_bucket`, filter))})`;
 
+/** @type {(name: string, filter?: string) => Record<string, string>} quantiles of a histogram */
+const quantiles = (name, filter) =>
+  Object.fromEntries([50, 95, 99].map((percent) => [`p${percent}`, quantile(percent / 100, '', name, filter)]));
+
 /** @type {(title: string, unit: string, queries: Record<string, string>) => object} a chart of queries by legend */
 const panel = (title, unit, queries) => ({
   type: 'timeseries',
@@ -43,11 +47,7 @@ const rows = {
   'Requests (gateway)': [
     panel('Requests by status', 'reqps', { '{{status}}': sum('status', rate('http_request_duration_seconds_count')) }),
     panel('Share of failures (5xx)', 'percentunit', { failures: `${failed} / ${requests}` }),
-    panel('Time, without uploads and downloads', 's', {
-      p50: quantile(0.5, '', 'http_request_duration_seconds', transfers),
-      p95: quantile(0.95, '', 'http_request_duration_seconds', transfers),
-      p99: quantile(0.99, '', 'http_request_duration_seconds', transfers),
-    }),
+    panel('Time, without uploads and downloads', 's', quantiles('http_request_duration_seconds', transfers)),
     panel('Requests by route', 'reqps', {
       '{{method}} {{route}}': sum('method, route', rate('http_request_duration_seconds_count')),
     }),
@@ -99,11 +99,7 @@ const rows = {
     panel('Rejected upgrades', 'reqps', { '{{reason}}': sum('reason', rate('upgrades_rejected_total')) }),
     panel('Closed sockets', 'reqps', { '{{code}}': sum('code', rate('sockets_closed_total')) }),
     panel('Events sent', 'ops', { '{{instance}}': sum('instance', rate('events_sent_total')) }),
-    panel('Delivery lag', 's', {
-      p50: quantile(0.5, '', 'event_delivery_lag_seconds'),
-      p95: quantile(0.95, '', 'event_delivery_lag_seconds'),
-      p99: quantile(0.99, '', 'event_delivery_lag_seconds'),
-    }),
+    panel('Delivery lag', 's', quantiles('event_delivery_lag_seconds')),
   ],
   'Files and avatars': [
     panel('Uploads and downloads under way', 'short', {

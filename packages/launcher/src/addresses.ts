@@ -1,5 +1,4 @@
-import { createServer } from 'node:net';
-import { findFreePort } from '@latchkey/embedded/process/free-port';
+import { findFreePort, findListenError } from '@latchkey/embedded/process/free-port';
 import { StartError } from '@latchkey/embedded/process/start-error';
 import type { LauncherSettings } from './settings.ts';
 
@@ -17,25 +16,18 @@ export interface ListenAddress {
  */
 export async function claimAddresses(settings: Pick<LauncherSettings, 'HOST' | 'PORT' | 'REALTIME_PORT'>) {
   const { HOST: host, PORT, REALTIME_PORT } = settings;
-  const [address, realtimeAddress] = await Promise.allSettled([
-    claimAddress({ host, port: PORT, portSetting: 'PORT' }),
-    claimAddress({ host, port: REALTIME_PORT, portSetting: 'REALTIME_PORT' }),
-  ]);
-  if (address.status === 'fulfilled' && realtimeAddress.status === 'fulfilled') {
-    return { address: address.value, realtimeAddress: realtimeAddress.value };
-  }
-  const problems = [address, realtimeAddress].flatMap((claim) => (claim.status === 'rejected' ? [claim.reason] : []));
-  throw new StartError([...new Set(problems.map(({ message }) => message))].join('\n'), { cause: problems[0] });
-}
-
-async function claimAddress(address: ListenAddress): Promise<ListenAddress> {
-  if (address.port === 0) return { ...address, port: await findFreePort() };
-  const probe = createServer();
-  await new Promise<void>((resolve, reject) => {
-    probe.once('error', (err) => reject(new Error(explainListenError(err, address) ?? err.message)));
-    probe.listen({ host: address.host, port: address.port }, () => probe.close(() => resolve()));
-  });
-  return address;
+  const problems = new Map<string, Error>();
+  const claim = async (address: ListenAddress): Promise<ListenAddress> => {
+    if (address.port === 0) return { ...address, port: await findFreePort() };
+    const err = await findListenError({ host, port: address.port });
+    if (err) problems.set(explainListenError(err, address) ?? err.message, err);
+    return address;
+  };
+  const address = await claim({ host, port: PORT, portSetting: 'PORT' });
+  const realtimeAddress = await claim({ host, port: REALTIME_PORT, portSetting: 'REALTIME_PORT' });
+  const [cause] = problems.values();
+  if (cause) throw new StartError([...problems.keys()].join('\n'), { cause });
+  return { address, realtimeAddress };
 }
 
 export function localUrl(address: ListenAddress): string {

@@ -1,5 +1,6 @@
+import { once } from 'node:events';
 import { parseArgs } from 'node:util';
-import { onStopSignal } from '@latchkey/cli/program/signals';
+import { stopSignal } from '@latchkey/cli/program/signals';
 import { StartError } from '@latchkey/embedded/process/start-error';
 import { ConfigError } from '@latchkey/kit/config/settings';
 import { releaseUnusedMemory } from '@latchkey/kit/process/unused-memory';
@@ -58,15 +59,11 @@ async function run(shape: Shape): Promise<never> {
   let stopTimeoutMs = STOP_TIMEOUT_MS;
   let uploadsAwaited = '';
   const limitStop = () => setTimeout(() => fail('Stopping took too long.'), stopTimeoutMs).unref();
-  const stopping = new AbortController();
-  const { promise: asked, resolve: onAsked } = Promise.withResolvers<undefined>();
-  const onStop = () => {
+  const signal = stopSignal();
+  const asked = once(signal, 'abort').then(() => {
     reporter.note(`Stopping.${uploadsAwaited}`);
     limitStop();
-    stopping.abort();
-    onAsked(undefined);
-  };
-  onStopSignal(onStop);
+  });
   // When our parent ends.
   process.once('disconnect', () => process.emit('SIGTERM'));
   process.channel?.unref();
@@ -75,9 +72,9 @@ async function run(shape: Shape): Promise<never> {
   });
   const startedAt = performance.now();
   const { startLatchkey } = await import('./latchkey.ts');
-  const starting = startLatchkey({ shape, env: process.env, reporter, signal: stopping.signal });
+  const starting = startLatchkey({ shape, env: process.env, reporter, signal });
   const latchkey = await Promise.race([starting, crashed.then((line) => fail(line))]).catch((err: unknown) => {
-    if (stopping.signal.aborted) process.exit(0);
+    if (signal.aborted) process.exit(0);
     fail(explain(err));
   });
   releaseUnusedMemory();

@@ -40,7 +40,7 @@ const apply = (client: Latchkey, planned: Plan) =>
   executePlan(client, planned, {
     retryRateLimited: createRateLimitRetry(() => {}),
     etags: new Map(),
-    onDone: () => {},
+    note: () => {},
     startUpload: () => ({ update: () => {}, wait: () => {}, end: () => {} }),
   });
 

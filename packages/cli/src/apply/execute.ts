@@ -3,6 +3,7 @@ import { CliError } from '../program/errors.ts';
 import { createRateLimitRetry, type RateLimitRetry } from '../program/rate-limit-retry.ts';
 import { hashFile } from '../upload/hash-file.ts';
 import type { UploadProgress } from '../upload/upload-progress.ts';
+import { describeCount } from './format-plan.ts';
 import { type ApplicationChange, changesItself, type Plan, type SettingChange } from './plan.ts';
 import type { FileChange } from './plan-files.ts';
 import type { Etags } from './read-state.ts';
@@ -13,8 +14,8 @@ export interface ExecuteOptions {
   readonly retryRateLimited: RateLimitRetry;
   /** Entity tags of the plan: what was changed since then is not overwritten. */
   readonly etags: ReadonlyMap<string, Etags>;
-  /** Called after each change; those of uploads have a progress instead of a line. */
-  readonly onDone: (line?: string) => void;
+  /** Called after each change but an upload, which has a progress. */
+  readonly note: (line: string) => void;
   readonly startUpload: (name: string) => Progress;
 }
 
@@ -23,13 +24,17 @@ export interface ExecuteOptions {
  * to the same result.
  */
 export async function executePlan(client: Latchkey, plan: Plan, options: ExecuteOptions): Promise<void> {
-  for (const change of plan.changes) {
-    if (change.action === 'delete') {
-      await options.retryRateLimited(() => client.applications.delete(change.id ?? ''));
-      options.onDone(`Deleted ${change.name}.`);
-    } else {
-      await executeChange(client, change, options);
+  let done = 0;
+  try {
+    for (const change of plan.changes) {
+      for await (const line of executeChange(client, change, options)) {
+        done += 1;
+        if (line !== undefined) options.note(line);
+      }
     }
+  } catch (err) {
+    options.note(`Stopped after ${done} of ${describeCount(plan)}. Run the command again to continue.`);
+    throw err;
   }
 }
 
@@ -39,9 +44,15 @@ function phaseOf({ name, to }: SettingChange): 'first' | 'middle' | 'last' {
   return name === 'version' ? 'last' : 'middle';
 }
 
-async function executeChange(client: Latchkey, change: ApplicationChange, options: ExecuteOptions): Promise<void> {
-  const { retryRateLimited, onDone } = options;
+/** Yields after each counted change what was done, unless an upload has shown it. */
+async function* executeChange(client: Latchkey, change: ApplicationChange, options: ExecuteOptions) {
+  const { retryRateLimited } = options;
   const { name, levels, files, channels = [] } = change;
+  if (change.action === 'delete') {
+    await retryRateLimited(() => client.applications.delete(change.id ?? ''));
+    yield `Deleted ${name}.`;
+    return;
+  }
   const etags = options.etags.get(change.id ?? '');
   let ifMatch = etags?.settings;
   const id = change.id ?? (await retryRateLimited(() => client.applications.create({ name }))).id;
@@ -57,7 +68,7 @@ async function executeChange(client: Latchkey, change: ApplicationChange, option
   if (levels) await retryRateLimited(() => client.levels.set(id, levels.to, { ifMatch: etags?.levels }));
   for (const file of files) {
     await executeFile(client, id, file, options);
-    onDone(file.action === 'delete' ? `Deleted ${file.name} of ${name}.` : undefined);
+    yield file.action === 'delete' ? `Deleted ${file.name} of ${name}.` : undefined;
   }
   for (const { action, releaseId, rolloutPercent } of channels) {
     if (action === 'publish') await retryRateLimited(() => client.releases.publish(releaseId, { rolloutPercent }));
@@ -66,7 +77,7 @@ async function executeChange(client: Latchkey, change: ApplicationChange, option
     ifMatch = undefined;
   }
   await setSettings('last');
-  if (changesItself(change)) onDone(`${change.action === 'create' ? 'Created' : 'Changed'} ${name}.`);
+  if (changesItself(change)) yield `${change.action === 'create' ? 'Created' : 'Changed'} ${name}.`;
 }
 
 async function executeFile(client: Latchkey, applicationId: string, file: FileChange, options: ExecuteOptions): Promise<void> {

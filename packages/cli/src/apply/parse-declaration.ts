@@ -1,16 +1,12 @@
 import { Lexer, LineCounter, Parser, parseDocument } from 'yaml';
 import type { z } from 'zod';
 import { type Declaration, declaration } from './declaration.ts';
+import { DeclarationError } from './state.ts';
 
 /** Problems shown of one document; the others follow from them, or wait. */
 const PROBLEMS_MAX = 10;
 /** Levels of nesting. A declaration needs seven. */
 const DEPTH_MAX = 20;
-
-/** Problems of a document, one a line, each with the line of the document. */
-export class DeclarationError extends Error {
-  override readonly name = 'DeclarationError';
-}
 
 /**
  * Parses the YAML of a declaration.
@@ -25,13 +21,11 @@ export function parseDeclaration(text: string, source: string): Declaration {
   const document = parseDocument(text, { lineCounter, prettyErrors: false });
   const at = (offset: number) => `${source}:${lineCounter.linePos(offset).line}`;
   // Syntax errors come with a second part, an excerpt of the document.
-  const syntax = document.errors.map(({ pos, message }) => `${at(pos[0])}: ${message.split('\n')[0]}`);
-  if (syntax.length > 0) throw declarationError(syntax);
-
+  if (document.errors.length > 0)
+    throw toError(document.errors, ({ pos, message }) => `${at(pos[0])}: ${message.split('\n')[0]}`);
   const parsed = declaration.safeParse(toValue(document, source), { error: describeIssue });
   if (parsed.success) return parsed.data;
-  const { issues } = parsed.error;
-  const problems = issues.slice(0, PROBLEMS_MAX).map((issue) => {
+  throw toError(parsed.error.issues, (issue) => {
     const { path, message } = issue;
     // An unknown key is in no path.
     const [key] = issue.code === 'unrecognized_keys' ? issue.keys : [];
@@ -39,7 +33,6 @@ export function parseDeclaration(text: string, source: string): Declaration {
     const offset = offsetOf(document, key === undefined ? path : [...path, key]);
     return `${at(offset)}: ${name.replace(/^\./, '') || 'the document'}: ${message}`;
   });
-  throw declarationError(problems, issues.length);
 }
 
 /** Types of values in words of YAML. */
@@ -82,10 +75,10 @@ function toValue(document: ReturnType<typeof parseDocument>, source: string): un
   }
 }
 
-function declarationError(problems: readonly string[], count = problems.length): DeclarationError {
-  const left = count - PROBLEMS_MAX;
-  const shown = problems.slice(0, PROBLEMS_MAX);
-  return new DeclarationError([...shown, ...(left > 0 ? [`… and ${left} more problems.`] : [])].join('\n'));
+function toError<T>(problems: readonly T[], describe: (problem: T) => string): DeclarationError {
+  const left = problems.length - PROBLEMS_MAX;
+  const lines = problems.slice(0, PROBLEMS_MAX).map(describe);
+  return new DeclarationError([...lines, ...(left > 0 ? [`… and ${left} more problems.`] : [])].join('\n'));
 }
 
 /** Offset of the deepest part of a path that exists: an absent property has none. */

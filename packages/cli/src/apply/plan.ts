@@ -2,7 +2,7 @@ import { APPLICATION_FLAGS, APPLICATION_TEXTS, mapSettings } from '@latchkey/con
 import { SETTING_NAMES, type SettingName } from './declaration.ts';
 import { type ChannelChange, planChannels } from './plan-channels.ts';
 import { type FileChange, planFiles } from './plan-files.ts';
-import type { CurrentApplication, WantedApplication } from './state.ts';
+import { type CurrentApplication, DeclarationError, type WantedApplication } from './state.ts';
 
 export interface SettingChange {
   readonly name: SettingName;
@@ -28,11 +28,6 @@ export interface Plan {
   readonly undeclared: { readonly applications: number; readonly files: number };
 }
 
-/** A declaration that does not fit what the server has: one problem a line. */
-export class PlanError extends Error {
-  override readonly name = 'PlanError';
-}
-
 export const NEW_SETTINGS = {
   ...mapSettings(APPLICATION_TEXTS, ({ initial }) => initial),
   status: 'online',
@@ -46,7 +41,7 @@ const UNPLANNED_FILES = { changes: [], problems: [], undeclared: 0 };
  * Compares what is declared with what the server has.
  *
  * @param prune whether what is not declared is deleted
- * @throws {PlanError} naming everything that can't be applied
+ * @throws {DeclarationError} naming everything that can't be applied
  */
 export function planChanges(wanted: readonly WantedApplication[], current: readonly CurrentApplication[], prune: boolean): Plan {
   const problems: string[] = [];
@@ -71,7 +66,7 @@ export function planChanges(wanted: readonly WantedApplication[], current: reado
       changes.push({ action: 'change', name: found.name, id: found.id, ...change });
     }
   }
-  if (problems.length > 0) throw new PlanError(problems.join('\n'));
+  if (problems.length > 0) throw new DeclarationError(problems.join('\n'));
   if (prune)
     changes.push(...undeclared.map(({ name, id }) => ({ action: 'delete' as const, name, id, settings: [], files: [] })));
   return { changes, undeclared: { applications: prune ? 0 : undeclared.length, files: undeclaredFiles } };

@@ -3,8 +3,7 @@ import { resolve } from 'node:path';
 import { formatBytes } from '../output/text.ts';
 import { hashFile } from '../upload/hash-file.ts';
 import { type DeclaredApplication, type DeclaredFile, nameOf } from './declaration.ts';
-import { PlanError } from './plan.ts';
-import type { WantedApplication, WantedFile } from './state.ts';
+import { DeclarationError, type WantedApplication, type WantedFile } from './state.ts';
 
 const MIB = 1_048_576;
 
@@ -14,7 +13,7 @@ const MIB = 1_048_576;
  *
  * @param baseDir what their paths are relative to
  * @param sizeMiBMax size of the largest file that the server accepts, if it is known
- * @throws {PlanError} naming every file that can't be uploaded
+ * @throws {DeclarationError} naming every file that can't be uploaded
  */
 export async function readFiles(
   declared: readonly DeclaredApplication[],
@@ -34,7 +33,7 @@ export async function readFiles(
     }
     wanted.push({ ...application, ...(files && { files: found }) });
   }
-  if (problems.length > 0) throw new PlanError(problems.join('\n'));
+  if (problems.length > 0) throw new DeclarationError(problems.join('\n'));
   return wanted;
 }
 

@@ -10,10 +10,11 @@ import { declarationSchema } from './declaration.ts';
 import { executePlan } from './execute.ts';
 import { formatDeclaration } from './export.ts';
 import { describeCount, describeDeletions, describeUndeclared, formatPlan } from './format-plan.ts';
-import { DeclarationError, parseDeclaration } from './parse-declaration.ts';
-import { countChanges, type Plan, PlanError, planChanges } from './plan.ts';
+import { parseDeclaration } from './parse-declaration.ts';
+import { countChanges, type Plan, planChanges } from './plan.ts';
 import { readFiles } from './read-files.ts';
 import { type Etags, readState } from './read-state.ts';
+import { DeclarationError } from './state.ts';
 
 export interface ApplyOptions {
   readonly file: string;
@@ -59,14 +60,12 @@ export async function applyFile(context: Context, options: ApplyOptions): Promis
   if (isApplied) {
     await context.confirm(`Apply ${describeCount(plan)} to ${(await context.readConnection()).url}?${describeDeletions(plan)}`);
     const nameWidth = Math.max(0, ...plan.changes.flatMap(({ files }) => files.map(({ name }) => name.length)));
-    await execute(context, plan, (onDone) =>
-      executePlan(client, plan, {
-        retryRateLimited,
-        etags,
-        onDone,
-        startUpload: (name) => new UploadProgress(context, name, nameWidth),
-      }),
-    );
+    await executePlan(client, plan, {
+      retryRateLimited,
+      etags,
+      note: (line) => context.note(line),
+      startUpload: (name) => new UploadProgress(context, name, nameWidth),
+    });
   }
   context.print({ ...plan, applied: isApplied }, describeEnd(plan, isApplied));
   if (exitCode && countChanges(plan) > 0)
@@ -84,22 +83,9 @@ async function reportProblems<T>(context: Context, run: () => Promise<T>): Promi
   try {
     return await run();
   } catch (err) {
-    if (!(err instanceof DeclarationError || err instanceof PlanError)) throw err;
+    if (!(err instanceof DeclarationError)) throw err;
     for (const problem of err.message.split('\n')) context.note(problem);
     throw new CliError('usage', 'Nothing was changed. Correct this and run the command again.');
-  }
-}
-
-async function execute(context: Context, plan: Plan, run: (onDone: (line?: string) => void) => Promise<void>): Promise<void> {
-  let done = 0;
-  try {
-    await run((line) => {
-      done += 1;
-      if (line !== undefined) context.note(line);
-    });
-  } catch (err) {
-    context.note(`Stopped after ${done} of ${describeCount(plan)}. Run the command again to continue.`);
-    throw err;
   }
 }
 

@@ -1,6 +1,9 @@
 import type { Release } from '@latchkey/client';
 import type { DeclaredApplication, SettingName } from './declaration.ts';
 
+/** A declaration that is wrong, or does not fit the server or the files: one problem a line. */
+export class DeclarationError extends Error {}
+
 export type Settings = Readonly<Record<SettingName, string | boolean>>;
 
 export interface StoredFile {

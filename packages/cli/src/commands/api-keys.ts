@@ -6,13 +6,13 @@ import { findByNameOrId } from '../lookup/find.ts';
 import { resolveApplication } from '../lookup/resolve.ts';
 import { formatTime } from '../output/text.ts';
 import { type CliCommand, daysOption, overlapOption, yesOption } from '../program/command.ts';
-import type { Context } from '../program/context.ts';
 import { CliError } from '../program/errors.ts';
-import { addSessionOptions, type SessionOptions, withSession } from '../session/session.ts';
 
 const DAY_MS = 86_400_000;
 
-export interface RightsOptions extends SessionOptions {
+const KEY = ['<key>', 'name or id'] as const;
+
+export interface RightsOptions {
   readonly scopes?: Scope[];
   readonly app?: string[];
   readonly allApps?: boolean;
@@ -28,15 +28,75 @@ export function addApiKeys(program: CliCommand): void {
     .group('api-keys')
     .summary('Manage management keys (asks for the password)')
     .description('Manage management keys; asks for the password, as keys may not manage keys');
-  addSessionOptions(keys.command('list').description('List all keys of the account'))
-    .run(listKeys)
+  keys
+    .command('list')
+    .description('List all keys of the account')
+    .runInSession(async (context, client) => {
+      const found = await client.apiKeys.list();
+      const rows = found.map((key) => [
+        key.name,
+        `…${key.keyLast4}`,
+        key.allApplications ? 'all' : String(key.applicationIds.length),
+        formatTime(key.lastUsedAt),
+        toState(key),
+      ]);
+      context.printTable(found, ['NAME', 'KEY', 'APPS', 'LAST USED (UTC)', 'STATE'], rows);
+    })
     .examples(['latchkey api-keys list', 'Names, last use, expiry']);
-  const create = keys
-    .command('create')
-    .description('Create a key and print it: it is shown this once')
-    .argument('<name>', describeLength(KEY_NAME));
-  addKeyOptions(create)
-    .run(createKey)
+  addCreateAndEdit(keys);
+  keys
+    .command('revoke')
+    .description('Revoke a key, which is rejected from its next request on')
+    .argument(...KEY)
+    .addOption(yesOption())
+    .runInSession(async (context, client, wanted: string) => {
+      const { id, name } = await findKey(client, wanted);
+      await context.confirm(`Revoke key "${name}"? Programs that use it are rejected from their next request on.`);
+      context.print(await client.apiKeys.revoke(id), `Revoked key "${name}".`);
+    })
+    .examples(['latchkey api-keys revoke ci-upload', 'Revoke it by its name']);
+  keys
+    .command('requests')
+    .description('Show the requests of a key by day')
+    .argument(...KEY)
+    .addOption(daysOption())
+    .runInSession(async (context, client, wanted: string, { days }: { readonly days: number }) => {
+      const requests = await client.apiKeys.requests((await findKey(client, wanted)).id, { days });
+      const rows = requests.map((day) => [day.date, String(day.requests)]);
+      context.printTable(requests, ['DAY (UTC)', 'REQUESTS'], rows);
+    })
+    .examples(['latchkey api-keys requests ci-upload --days 7', 'The last week, today included']);
+  keys
+    .command('rotate')
+    .description('Replace a key by one with the same rights, and print it: it is shown this once')
+    .argument(...KEY)
+    .addOption(overlapOption())
+    .runInSession(async (context, client, wanted: string, { overlap: overlapSeconds }: { readonly overlap?: number }) => {
+      const { id, name } = await findKey(client, wanted);
+      const key = await client.apiKeys.rotate(id, { overlapSeconds });
+      context.note(`Rotated key "${name}". Store the new one now: it is not shown again.`);
+      context.print(key, key.plaintextKey);
+    })
+    .examples(['latchkey api-keys rotate ci-upload --overlap 24h', 'The old key works for another day']);
+}
+
+function addCreateAndEdit(keys: CliCommand): void {
+  const expires = () =>
+    new Option('--expires <when>', 'days such as 90d, a date such as 2027-01-31, or never').argParser(readExpiry);
+  addRightsOptions(
+    keys
+      .command('create')
+      .description('Create a key and print it: it is shown this once')
+      .argument('<name>', describeLength(KEY_NAME)),
+  )
+    .addOption(expires())
+    .hook('preAction', (command) => requireApps(command.opts(), 'the key'))
+    .runInSession(async (context, client, name: string, options: KeyOptions) => {
+      const fields = { scopes: [...SCOPES], allApplications: true, ...(await toFields(client, options)) };
+      const key = await client.apiKeys.create({ name, ...fields });
+      context.note(`Created key "${key.name}". Store it now: it is not shown again.`);
+      context.print(key, key.plaintextKey);
+    })
     .examples(
       [
         'latchkey api-keys create ci-upload --scopes files:upload --app "Difference Engine"',
@@ -44,69 +104,33 @@ export function addApiKeys(program: CliCommand): void {
       ],
       ['latchkey api-keys create laptop --all-apps --expires 90d', 'Every scope and application, for 90 days'],
     );
-  const edit = keys
-    .command('edit')
-    .description('Change a key; it holds from its next request on')
-    .argument('<key>', 'name or id')
-    .option('--name <name>', `new name, ${describeLength(KEY_NAME)}`);
-  addKeyOptions(edit)
-    .run(editKey)
+  addRightsOptions(
+    keys
+      .command('edit')
+      .description('Change a key; it holds from its next request on')
+      .argument(...KEY)
+      .option('--name <name>', `new name, ${describeLength(KEY_NAME)}`),
+  )
+    .addOption(expires())
+    .hook('preAction', (command) => requireChange(command.opts()))
+    .runInSession(async (context, client, wanted: string, { name, ...options }: KeyOptions) => {
+      const { id } = await findKey(client, wanted);
+      const { etag: ifMatch } = await client.apiKeys.read(id);
+      const key = await client.apiKeys.update(id, { ...(await toFields(client, options)), name }, { ifMatch });
+      context.print(key, `Changed key "${key.name}".`);
+    })
     .examples(['latchkey api-keys edit ci-upload --scopes files:upload,files:read', 'Replace its scopes']);
-  const revoke = keys
-    .command('revoke')
-    .description('Revoke a key, which is rejected from its next request on')
-    .argument('<key>', 'name or id')
-    .addOption(yesOption());
-  addSessionOptions(revoke).run(revokeKey).examples(['latchkey api-keys revoke ci-upload', 'Revoke it by its name']);
-  const requests = keys
-    .command('requests')
-    .description('Show the requests of a key by day')
-    .argument('<key>', 'name or id')
-    .addOption(daysOption());
-  addSessionOptions(requests)
-    .run(showRequests)
-    .examples(['latchkey api-keys requests ci-upload --days 7', 'The last week, today included']);
-  const rotate = keys
-    .command('rotate')
-    .description('Replace a key by one with the same rights, and print it: it is shown this once')
-    .argument('<key>', 'name or id')
-    .addOption(overlapOption());
-  addSessionOptions(rotate)
-    .run(rotateKey)
-    .examples(['latchkey api-keys rotate ci-upload --overlap 24h', 'The old key works for another day']);
 }
 
-interface DaysOptions extends SessionOptions {
-  readonly days: number;
+/** Before the password is asked for. @param user of the key, in the message */
+export function requireApps({ app, allApps }: RightsOptions, user: string): void {
+  if (app || allApps) return;
+  throw new CliError('usage', `Which applications may ${user} use? Add --app <app> or --all-apps.`);
 }
 
-function showRequests(context: Context, wanted: string, { days, ...options }: DaysOptions): Promise<void> {
-  return withSession(context, options, async (client) => {
-    const requests = await client.apiKeys.requests((await findKey(client, wanted)).id, { days });
-    const rows = requests.map((day) => [day.date, String(day.requests)]);
-    context.printTable(requests, ['DAY (UTC)', 'REQUESTS'], rows);
-  });
-}
-
-interface RotateOptions extends SessionOptions {
-  /** Seconds. */
-  readonly overlap?: number;
-}
-
-function rotateKey(context: Context, wanted: string, { overlap: overlapSeconds, ...options }: RotateOptions): Promise<void> {
-  return withSession(context, options, async (client) => {
-    const { id, name } = await findKey(client, wanted);
-    const key = await client.apiKeys.rotate(id, overlapSeconds === undefined ? {} : { overlapSeconds });
-    context.note(`Rotated key "${name}". Store the new one now: it is not shown again.`);
-    context.print(key, key.plaintextKey);
-  });
-}
-
-function addKeyOptions(command: CliCommand): CliCommand {
-  const withRights = addRightsOptions(command);
-  return addSessionOptions(
-    withRights.option('--expires <when>', 'days such as 90d, a date such as 2027-01-31, or never', readExpiry),
-  );
+function requireChange({ name, scopes, app, allApps, expires }: KeyOptions): void {
+  if ([name, scopes, app, allApps, expires].some((given) => given !== undefined)) return;
+  throw new CliError('usage', 'Nothing to change. Add --name, --scopes, --app, --all-apps or --expires.');
 }
 
 export function addRightsOptions(command: CliCommand): CliCommand {
@@ -137,10 +161,7 @@ function readExpiry(text: string): string {
 }
 
 async function toFields(client: Latchkey, { expires, ...options }: KeyOptions) {
-  return {
-    ...(await toRights(client, options)),
-    ...(expires !== undefined && { expiresAt: expires === NEVER ? null : expires }),
-  };
+  return { ...(await toRights(client, options)), expiresAt: expires === NEVER ? null : expires };
 }
 
 export async function toRights(client: Latchkey, { scopes, app, allApps }: RightsOptions) {
@@ -153,58 +174,10 @@ export async function toRights(client: Latchkey, { scopes, app, allApps }: Right
   };
 }
 
-function listKeys(context: Context, options: SessionOptions): Promise<void> {
-  return withSession(context, options, async (client) => {
-    const keys = await client.apiKeys.list();
-    const rows = keys.map((key) => [
-      key.name,
-      `…${key.keyLast4}`,
-      key.allApplications ? 'all' : String(key.applicationIds.length),
-      formatTime(key.lastUsedAt),
-      toState(key),
-    ]);
-    context.printTable(keys, ['NAME', 'KEY', 'APPS', 'LAST USED (UTC)', 'STATE'], rows);
-  });
-}
-
 function toState({ revokedAt, expiresAt }: ApiKey): string {
   if (revokedAt !== null) return 'revoked';
   if (expiresAt === null) return 'valid';
   return Date.parse(expiresAt) <= Date.now() ? 'expired' : `until ${expiresAt.slice(0, 10)}`;
-}
-
-function createKey(context: Context, name: string, options: KeyOptions): Promise<void> {
-  if (options.app === undefined && !options.allApps) {
-    throw new CliError('usage', 'Which applications may the key use? Add --app <app> or --all-apps.');
-  }
-  return withSession(context, options, async (client) => {
-    const fields = { scopes: [...SCOPES], allApplications: true, ...(await toFields(client, options)) };
-    const key = await client.apiKeys.create({ name, ...fields });
-    context.note(`Created key "${key.name}". Store it now: it is not shown again.`);
-    context.print(key, key.plaintextKey);
-  });
-}
-
-function editKey(context: Context, wanted: string, options: KeyOptions): Promise<void> {
-  const { name, scopes, app, allApps, expires } = options;
-  if ([name, scopes, app, allApps, expires].every((given) => given === undefined)) {
-    throw new CliError('usage', 'Nothing to change. Add --name, --scopes, --app, --all-apps or --expires.');
-  }
-  return withSession(context, options, async (client) => {
-    const { id } = await findKey(client, wanted);
-    const { etag: ifMatch } = await client.apiKeys.read(id);
-    const changes = { ...(await toFields(client, options)), ...(name !== undefined && { name }) };
-    const key = await client.apiKeys.update(id, changes, { ifMatch });
-    context.print(key, `Changed key "${key.name}".`);
-  });
-}
-
-function revokeKey(context: Context, wanted: string, options: SessionOptions): Promise<void> {
-  return withSession(context, options, async (client) => {
-    const { id, name } = await findKey(client, wanted);
-    await context.confirm(`Revoke key "${name}"? Programs that use it are rejected from their next request on.`);
-    context.print(await client.apiKeys.revoke(id), `Revoked key "${name}".`);
-  });
 }
 
 /** Revoked and expired keys keep their names, which others may have too, as after a rotation. */

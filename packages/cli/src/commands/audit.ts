@@ -2,13 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { AuditEntry, Latchkey } from '@latchkey/client';
 import { AUDIT_CSV_HEADINGS, toAuditCsvCells, toCsvLine } from '@latchkey/contract/audit-csv';
 import { AUDIT_PAGE_SIZE } from '@latchkey/contract/page-size';
-import { InvalidArgumentError, Option } from 'commander';
+import { Option } from 'commander';
 import { resolveApplication } from '../lookup/resolve.ts';
 import { formatTime, printable, toJson } from '../output/text.ts';
-import type { CliCommand } from '../program/command.ts';
+import { type CliCommand, wholeNumber } from '../program/command.ts';
 import type { Context } from '../program/context.ts';
 import { CliError } from '../program/errors.ts';
-import { addSessionOptions, type SessionOptions, withSession } from '../session/session.ts';
+import { type SessionOptions, withSession } from '../session/session.ts';
 
 const POLL_MS = 5_000;
 /** Entries that `--follow` remembers, so as not to print them twice. */
@@ -31,27 +31,26 @@ interface Reading {
 }
 
 export function addAudit(program: CliCommand): void {
-  const command = program
+  program
     .command('audit')
     .summary('Read the audit log (asks for the password)')
     .description('Read the audit log, newest first; asks for the password, as keys may not read it')
     .addOption(new Option('-a, --app <app>', 'only changes of this application and its files').conflicts('action'))
     .option('--action <action>', 'only this action, such as application.paused')
-    .option('-n, --limit <count>', 'number of entries', readCount, AUDIT_PAGE_SIZE.default)
+    .option(
+      '-n, --limit <count>',
+      'number of entries',
+      wholeNumber(1, Number.POSITIVE_INFINITY, 'a whole number from 1'),
+      AUDIT_PAGE_SIZE.default,
+    )
     .option('--follow', 'then print new entries as they come, until Ctrl-C; oldest first')
-    .option('--csv', 'print comma-separated values; an apostrophe precedes formulas');
-  addSessionOptions(command)
+    .option('--csv', 'print comma-separated values; an apostrophe precedes formulas')
+    .sessionOptions()
     .run(audit)
     .examples(
       ['latchkey audit --app "Difference Engine" --follow', 'Watch the changes of an application'],
       ['latchkey audit --csv --limit 10000 > audit.csv', 'Export the log'],
     );
-}
-
-function readCount(text: string): number {
-  const count = Number(text);
-  if (!Number.isInteger(count) || count < 1) throw new InvalidArgumentError('It must be a whole number from 1.');
-  return count;
 }
 
 function audit(context: Context, options: AuditOptions): Promise<void> {

@@ -1,7 +1,6 @@
 import { EVENT_WAIT_SECONDS_MAX } from '@latchkey/contract/cloud-event';
-import { InvalidArgumentError } from 'commander';
 import { openApplication } from '../lookup/resolve.ts';
-import { APP, type CliCommand } from '../program/command.ts';
+import { APP, type CliCommand, wholeNumber } from '../program/command.ts';
 import { printEvent } from './listen.ts';
 
 interface EventsOptions {
@@ -16,7 +15,7 @@ export function addEvents(program: CliCommand): void {
     .description('Pull stored live events of an application, oldest first, up to 100, and print where the next ones begin')
     .argument(...APP)
     .option('--after <position>', 'position that the last call printed; without it, from the oldest')
-    .option('--wait <seconds>', 'longest wait for the next event, up to 25', readSeconds)
+    .option('--wait <seconds>', 'longest wait for the next event, up to 25', wholeNumber(0, EVENT_WAIT_SECONDS_MAX))
     .run(async (context, app: string, { after, wait }: EventsOptions) => {
       const { client, id } = await openApplication(context, app);
       const page = await client.applications.pullEvents(id, { after, waitSeconds: wait });
@@ -28,9 +27,4 @@ export function addEvents(program: CliCommand): void {
       'latchkey events "Difference Engine" --after b1946ac92492d234:7 --wait 20',
       'Events after a position, or the next one',
     ]);
-}
-
-function readSeconds(text: string): number {
-  if (/^\d{1,2}$/.test(text) && Number(text) <= EVENT_WAIT_SECONDS_MAX) return Number(text);
-  throw new InvalidArgumentError(`It must be 0 to ${EVENT_WAIT_SECONDS_MAX}.`);
 }

@@ -1,9 +1,8 @@
 import { FILE_NAME_LENGTH } from '@latchkey/contract/file-name';
-import { Option } from 'commander';
 import { type DownloadOptions, downloadFile } from '../download/download-file.ts';
 import { findFile, openApplication, resolveFile } from '../lookup/resolve.ts';
 import { formatBytes, formatTime } from '../output/text.ts';
-import { type CliCommand, yesOption } from '../program/command.ts';
+import { appOption, type CliCommand, yesOption } from '../program/command.ts';
 import { uploadFiles } from '../upload/upload-files.ts';
 
 const CHECKSUM_SHOWN = 12;
@@ -11,8 +10,6 @@ const CHECKSUM_SHOWN = 12;
 interface AppOption {
   readonly app: string;
 }
-
-const appOption = () => new Option('-a, --app <app>', 'name or id of the application').makeOptionMandatory();
 
 export function addFiles(program: CliCommand): void {
   const files = program.group('files').description('Upload and manage private files');

@@ -6,7 +6,7 @@ import { printable, toJson } from '../output/text.ts';
 import type { CliCommand } from '../program/command.ts';
 import { type Context, DEFAULT_URL, isRealtimeUrl } from '../program/context.ts';
 import { CliError } from '../program/errors.ts';
-import { abortOnSignal } from '../program/signals.ts';
+import { stopSignal } from '../program/signals.ts';
 
 interface ListenOptions {
   readonly url?: string;
@@ -48,7 +48,7 @@ async function listen(context: Context, app: string | undefined, { url, from }: 
     // The client reports the others as events.
     if (state.state === 'connected' && state.ready.data.resumed) printEvent(context, state.ready);
   };
-  const { signal, release } = abortOnSignal();
+  const signal = stopSignal();
   try {
     const options = { socketKey, onState, signal, WebSocket, lastEventId: from, ...(url !== undefined && { url }) };
     for await (const event of client.events(options)) {
@@ -60,8 +60,6 @@ async function listen(context: Context, app: string | undefined, { url, from }: 
   } catch (err) {
     if (!(err instanceof LatchkeyError) || err.code !== 'socket_key_rotated') throw err;
     throw new CliError('failed', 'The socket key was rotated. Start it again with the new one.');
-  } finally {
-    release();
   }
   if (!signal.aborted) context.note('The application was deleted.');
 }
@@ -81,7 +79,7 @@ async function findSocketKey(context: Context, app: string | undefined) {
   const socketKey = context.io.env.LATCHKEY_SOCKET_KEY?.trim();
   if (!socketKey) throw new CliError('usage', 'Which application? Name it, or set LATCHKEY_SOCKET_KEY to its socket key.');
   const url = context.io.env.LATCHKEY_URL || (await context.readProfile())?.url || DEFAULT_URL;
-  return { client: context.sessionClient(url), socketKey };
+  return { client: context.createClient({ url }), socketKey };
 }
 
 export function printEvent({ io: { stdout }, options: { json } }: Context, event: LiveEvent): void {

@@ -7,7 +7,7 @@ import type { CliCommand } from '../program/command.ts';
 import { type Context, DEFAULT_URL } from '../program/context.ts';
 import { CliError } from '../program/errors.ts';
 import { checkKey } from '../session/check-key.ts';
-import { addSessionOptions, endSessionAfter, readPassword, type SessionOptions, signIn } from '../session/session.ts';
+import { endSessionAfter, readPassword, type SessionOptions, signIn } from '../session/session.ts';
 
 const KEY_NAME_MAX = 64;
 const LOOPBACK = /^(localhost|127\.[\d.]+|\[::1\])$/;
@@ -20,15 +20,15 @@ interface LoginOptions extends SessionOptions {
 }
 
 export function addLogin(program: CliCommand): void {
-  const command = program
+  program
     .command('login')
     .summary('Sign in on this machine')
     .description('Create a management key for this machine and store it in a profile')
     .option('--url <url>', 'URL of the REST interface (LATCHKEY_URL)')
     .option('--sign-up', 'create the account first')
     .option('--username <name>', 'name of the new account, with --sign-up')
-    .option('--key-stdin', 'use an existing key: read it from standard input, or ask on a terminal');
-  addSessionOptions(command)
+    .option('--key-stdin', 'use an existing key: read it from standard input, or ask on a terminal')
+    .sessionOptions()
     .run(login)
     .examples(
       ['latchkey login', 'Ask for URL, email and password'],
@@ -65,7 +65,7 @@ async function readUrl(context: Context, { url }: LoginOptions, stored: Profile 
   const text =
     url ?? (context.io.env.LATCHKEY_URL || undefined) ?? (await context.prompts.text(question, stored?.url ?? DEFAULT_URL));
   // Throws for text that is not a URL.
-  context.sessionClient(text);
+  context.createClient({ url: text });
   const { protocol, hostname } = new URL(text);
   if (protocol === 'http:' && !LOOPBACK.test(hostname))
     context.note(`Warning: ${text} is not encrypted. Use https:// if you can.`);
@@ -73,7 +73,7 @@ async function readUrl(context: Context, { url }: LoginOptions, stored: Profile 
 }
 
 async function openSession(context: Context, url: string, options: LoginOptions, stored: Profile | undefined) {
-  const client = context.sessionClient(url);
+  const client = context.createClient({ url });
   const askUsername = { message: 'User name', option: '--username <name>', what: 'the user name' };
   const username = options.signUp ? (options.username ?? (await context.prompts.text(askUsername))) : '';
   const askEmail = { message: 'Email', option: '--email <email>', what: 'the email' };
@@ -98,7 +98,7 @@ function readKey({ io: { stdin }, prompts }: Context): Promise<string> {
 
 async function loginWithKey(context: Context, url: string, key: string): Promise<void> {
   if (key === '') throw new CliError('usage', 'Standard input is empty. Pipe the key: latchkey login --key-stdin < key.txt');
-  await checkKey(context.keyClient({ url, key }));
+  await checkKey(context.createClient({ url, key }));
   await store(context, { url, key });
   context.print({ url }, `The key for ${url} is stored in ${context.profilesPath}.`);
 }

@@ -2,18 +2,18 @@ import { readProfiles, writeProfiles } from '../config/profiles.ts';
 import type { CliCommand } from '../program/command.ts';
 import type { Context } from '../program/context.ts';
 import { CliError } from '../program/errors.ts';
-import { addSessionOptions, type SessionOptions, withSession } from '../session/session.ts';
+import { type SessionOptions, withSession } from '../session/session.ts';
 
 interface LogoutOptions extends SessionOptions {
   readonly revoke?: boolean;
 }
 
 export function addLogout(program: CliCommand): void {
-  const command = program
+  program
     .command('logout')
     .description('Forget the key of a profile on this machine')
-    .option('--revoke', 'first revoke the key, which needs the password');
-  addSessionOptions(command)
+    .option('--revoke', 'first revoke the key, which needs the password')
+    .sessionOptions()
     .run(logout)
     .examples(
       ['latchkey logout', 'Forget the key, which stays valid until it is revoked'],

@@ -1,8 +1,8 @@
 import { CHANNEL, CHANNEL_RULE, STABLE_CHANNEL } from '@latchkey/contract/release';
-import { InvalidArgumentError, Option } from 'commander';
+import { InvalidArgumentError } from 'commander';
 import { openApplication } from '../lookup/resolve.ts';
 import { formatTime } from '../output/text.ts';
-import type { CliCommand } from '../program/command.ts';
+import { appOption, type CliCommand, wholeNumber } from '../program/command.ts';
 import { publishFiles } from '../release/publish-files.ts';
 
 export function addRelease(program: CliCommand): void {
@@ -13,11 +13,16 @@ export function addRelease(program: CliCommand): void {
       'Upload files, and publish them as a release. Platform, architecture and version are those in the names; *.sig and *.minisig sign the file they are named after',
     )
     .argument('<path...>', 'files and their signatures; folders, *.yml, *.blockmap and *.txt are skipped')
-    .addOption(appOption())
+    .addOption(appOption().env('LATCHKEY_APP'))
     .option('--channel <channel>', 'channel', readChannel, STABLE_CHANNEL)
     .option('--release-version <version>', 'Semantic Version; that in the names of the files unless set')
     .option('--notes <path>', 'file with notes; of a changelog, only the section of the version')
-    .option('--rollout <percent>', 'share of the clients that are offered it', readPercent, 100)
+    .option(
+      '--rollout <percent>',
+      'share of the clients that are offered it',
+      wholeNumber(0, 100, 'a whole number from 0 to 100'),
+      100,
+    )
     .option('--draft', 'leave it as a draft')
     .run(publishFiles)
     .examples([
@@ -27,7 +32,7 @@ export function addRelease(program: CliCommand): void {
   release
     .command('list')
     .description('List the releases of an application, newest first')
-    .addOption(appOption())
+    .addOption(appOption().env('LATCHKEY_APP'))
     .run(async (context, { app }: { app: string }) => {
       const { client, id } = await openApplication(context, app);
       const found = await client.releases.list(id);
@@ -47,13 +52,6 @@ export function addRelease(program: CliCommand): void {
       context.print(yanked, `Yanked ${yanked.version} of ${yanked.channel}.`);
     })
     .examples(['latchkey release yank 019a9e47-4b1a-7c63-9d2f-8e5f0a6c3b71', 'Withdraw a release']);
-}
-
-const appOption = () => new Option('-a, --app <app>', 'name or id of the application').makeOptionMandatory().env('LATCHKEY_APP');
-
-function readPercent(text: string): number {
-  if (/^\d{1,3}$/.test(text) && Number(text) <= 100) return Number(text);
-  throw new InvalidArgumentError('It must be a whole number from 0 to 100.');
 }
 
 function readChannel(text: string): string {

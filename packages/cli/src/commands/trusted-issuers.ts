@@ -5,13 +5,13 @@ import { SCOPES } from '@latchkey/contract/scopes';
 import { EXCHANGED_KEY_LIFETIME_S } from '@latchkey/contract/trusted-issuer';
 import { InvalidArgumentError, Option } from 'commander';
 import { findByNameOrId } from '../lookup/find.ts';
-import { type CliCommand, yesOption } from '../program/command.ts';
+import { type CliCommand, wholeNumber, yesOption } from '../program/command.ts';
 import type { Context } from '../program/context.ts';
 import { CliError } from '../program/errors.ts';
-import { addSessionOptions, type SessionOptions, withSession } from '../session/session.ts';
-import { addRightsOptions, type RightsOptions, toRights } from './api-keys.ts';
+import { type SessionOptions, withSession } from '../session/session.ts';
+import { addRightsOptions, type RightsOptions, requireApps, toRights } from './api-keys.ts';
 
-interface AddOptions extends RightsOptions {
+interface AddOptions extends RightsOptions, SessionOptions {
   readonly issuer: string;
   readonly audience?: string;
   readonly claim: Readonly<Record<string, string>>;
@@ -25,20 +25,34 @@ export function addTrustedIssuers(program: CliCommand): void {
     .group('trusted-issuers')
     .summary('Let CI jobs get keys for their tokens (asks for the password)')
     .description('Let jobs of CI servers exchange their tokens for keys that expire soon; asks for the password');
-  addSessionOptions(issuers.command('list').description('List trusted issuers'))
-    .run(listIssuers)
+  issuers
+    .command('list')
+    .description('List trusted issuers')
+    .runInSession(async (context, client) => {
+      const found = await client.trustedIssuers.list();
+      const rows = found.map((one) => [one.name, one.issuer, describeClaims(one), one.id]);
+      context.printTable(found, ['NAME', 'ISSUER', 'CLAIMS', 'ID'], rows);
+    })
     .examples(['latchkey trusted-issuers list', 'Issuers, claims and ids']);
+  const { min, max } = EXCHANGED_KEY_LIFETIME_S;
   const claim = new Option('--claim <name=value>', 'a claim that tokens must have, with exactly this text; repeatable');
-  const add = issuers
-    .command('add')
-    .description('Trust tokens of an issuer that have these claims')
-    .argument('<name>', describeLength(KEY_NAME))
-    .requiredOption('--issuer <issuer>', 'iss of the tokens: an https URL, or any text with --jwks')
-    .option('--audience <audience>', 'aud of the tokens; the URL of the server without it')
-    .addOption(claim.argParser(readClaim).makeOptionMandatory())
-    .option('--lifetime <seconds>', 'lifetime of the keys, 60 to 900', readLifetime, 600)
-    .option('--jwks <file>', 'public keys of an issuer that the server cannot reach');
-  addSessionOptions(addRightsOptions(add))
+  addRightsOptions(
+    issuers
+      .command('add')
+      .description('Trust tokens of an issuer that have these claims')
+      .argument('<name>', describeLength(KEY_NAME))
+      .requiredOption('--issuer <issuer>', 'iss of the tokens: an https URL, or any text with --jwks')
+      .option('--audience <audience>', 'aud of the tokens; the URL of the server without it')
+      .addOption(claim.argParser(readClaim).makeOptionMandatory())
+      .option(
+        '--lifetime <seconds>',
+        'lifetime of the keys, 60 to 900',
+        wholeNumber(min, max, `a whole number from ${min} to ${max}`),
+        600,
+      )
+      .option('--jwks <file>', 'public keys of an issuer that the server cannot reach'),
+  )
+    .sessionOptions()
     .run(addIssuer)
     .examples(
       [
@@ -50,21 +64,19 @@ export function addTrustedIssuers(program: CliCommand): void {
         'A service account of a cluster in a private network',
       ],
     );
-  const remove = issuers
+  issuers
     .command('remove')
     .description('Stop trusting an issuer; its keys are rejected from their next request on')
     .argument('<issuer>', 'name or id')
-    .addOption(yesOption());
-  addSessionOptions(remove)
-    .run(removeIssuer)
+    .addOption(yesOption())
+    .runInSession(async (context, client, wanted: string) => {
+      const all = await client.trustedIssuers.list();
+      const { id, name } = findByNameOrId(all, wanted, 'trusted issuer', 'latchkey trusted-issuers list');
+      await context.confirm(`Stop trusting "${name}"? Its keys are rejected from their next request on.`);
+      await client.trustedIssuers.remove(id);
+      context.print({ id }, `"${name}" is no longer trusted.`);
+    })
     .examples(['latchkey trusted-issuers remove "GitHub Actions"', 'Remove it by its name']);
-}
-
-function readLifetime(text: string): number {
-  const seconds = Number(text);
-  const { min, max } = EXCHANGED_KEY_LIFETIME_S;
-  if (Number.isInteger(seconds) && seconds >= min && seconds <= max) return seconds;
-  throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
 }
 
 function readClaim(text: string, claims: Readonly<Record<string, string>> = {}) {
@@ -74,23 +86,14 @@ function readClaim(text: string, claims: Readonly<Record<string, string>> = {}) 
   return { ...claims, [name]: value };
 }
 
-function listIssuers(context: Context, options: SessionOptions): Promise<void> {
-  return withSession(context, options, async (client) => {
-    const issuers = await client.trustedIssuers.list();
-    const rows = issuers.map((one) => [one.name, one.issuer, describeClaims(one), one.id]);
-    context.printTable(issuers, ['NAME', 'ISSUER', 'CLAIMS', 'ID'], rows);
-  });
-}
-
 const describeClaims = ({ claims }: TrustedIssuer) =>
   Object.entries(claims)
     .map(([name, value]) => `${name}=${value}`)
     .join(' ');
 
 async function addIssuer(context: Context, name: string, options: AddOptions): Promise<void> {
-  const { issuer, claim: claims, lifetime: lifetimeSeconds, jwks, app, allApps } = options;
-  if (app === undefined && !allApps)
-    throw new CliError('usage', 'Which applications may the jobs use? Add --app <app> or --all-apps.');
+  const { issuer, claim: claims, lifetime: lifetimeSeconds, jwks } = options;
+  requireApps(options, 'the jobs');
   const keys = jwks === undefined ? {} : { jwks: await readKeys(jwks) };
   const audience = options.audience ?? (await context.readUrl()).replace(/\/+$/, '');
   await withSession(context, options, async (client) => {
@@ -119,14 +122,4 @@ async function create(context: Context, client: Latchkey, settings: NewTrustedIs
     const question = { message: 'Next code of the authenticator app', option: 'it in a terminal', what: 'another code' };
     return client.trustedIssuers.create({ ...settings, code: await context.prompts.password(question) });
   }
-}
-
-function removeIssuer(context: Context, wanted: string, options: SessionOptions): Promise<void> {
-  return withSession(context, options, async (client) => {
-    const all = await client.trustedIssuers.list();
-    const { id, name } = findByNameOrId(all, wanted, 'trusted issuer', 'latchkey trusted-issuers list');
-    await context.confirm(`Stop trusting "${name}"? Its keys are rejected from their next request on.`);
-    await client.trustedIssuers.remove(id);
-    context.print({ id }, `"${name}" is no longer trusted.`);
-  });
 }

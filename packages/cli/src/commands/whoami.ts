@@ -12,7 +12,7 @@ export function addWhoami(program: CliCommand): void {
 
 async function whoami(context: Context): Promise<void> {
   const connection = await context.readConnection();
-  await checkKey(context.keyClient(connection));
+  await checkKey(context.createClient(connection));
   const profile = await context.readProfile();
   const isProfile = profile?.key === connection.key;
   const { username, email, keyName } = (isProfile && profile) || {};

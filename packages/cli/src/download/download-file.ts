@@ -7,7 +7,7 @@ import { FILE_NAME } from '@latchkey/contract/file-name';
 import { formatBytes } from '../output/text.ts';
 import type { Context } from '../program/context.ts';
 import { CliError, toOutcome } from '../program/errors.ts';
-import { abortOnSignal } from '../program/signals.ts';
+import { stopSignal } from '../program/signals.ts';
 import { UploadProgress } from '../upload/upload-progress.ts';
 
 export interface DownloadOptions {
@@ -30,7 +30,7 @@ export async function downloadFile(
   const path = output ?? localPath(file.displayName);
   const target = path === '-' ? undefined : await findTarget(path, force);
   const { url } = await client.files.createDownloadUrl(applicationId, file.id);
-  const { signal, release } = abortOnSignal();
+  const signal = stopSignal();
   const progress = new UploadProgress(context, file.displayName, file.displayName.length, 'waiting');
   const chunks = verify(readBytes(url, signal), file, (bytes) => progress.update(bytes, file.byteSize));
   try {
@@ -39,8 +39,6 @@ export async function downloadFile(
   } catch (err) {
     progress.clear();
     throw signal.aborted ? new CliError('failed', 'Interrupted. Run it again to download the file.') : err;
-  } finally {
-    release();
   }
   progress.end(`downloaded, ${formatBytes(file.byteSize)}`);
   return path;

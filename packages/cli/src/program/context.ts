@@ -1,4 +1,4 @@
-import { Latchkey, LatchkeyError, type LatchkeyOptions } from '@latchkey/client';
+import { Latchkey, LatchkeyError } from '@latchkey/client';
 import { REALTIME_PATH } from '@latchkey/contract/cloud-event';
 import pc from 'picocolors';
 import { type Profile, profilesPath, readProfiles } from '../config/profiles.ts';
@@ -76,7 +76,7 @@ export class Context {
     if (!job) return undefined;
     const audience = this.io.env.LATCHKEY_TRUSTED_ISSUER || job.audience;
     try {
-      return (await this.sessionClient(url).trustedIssuers.exchange(job.token, { audience })).key;
+      return (await this.createClient({ url }).trustedIssuers.exchange(job.token, { audience })).key;
     } catch (err) {
       if (!(err instanceof LatchkeyError) || !err.code.startsWith('invalid_')) throw err;
       throw new CliError('forbidden', `The token of this job was not exchanged for a key: ${err.message}`);
@@ -91,22 +91,15 @@ export class Context {
   }
 
   async client(): Promise<Latchkey> {
-    return this.keyClient(await this.readConnection());
+    return this.createClient(await this.readConnection());
   }
 
-  keyClient({ url, key }: Connection): Latchkey {
-    return this.#createClient({ url, key });
-  }
-
-  sessionClient(url: string): Latchkey {
-    return this.#createClient({ url });
-  }
-
-  #createClient(options: LatchkeyOptions): Latchkey {
+  /** @param connection without a key for a session */
+  createClient({ url, key }: Omit<Connection, 'key'> & { readonly key?: string }): Latchkey {
     const fetch = this.options.verbose ? verboseFetch((line) => this.note(line)) : undefined;
-    const realtimeUrl = this.#realtimeUrl(options.url);
+    const realtimeUrl = this.#realtimeUrl(url);
     try {
-      return new Latchkey({ ...options, fetch, realtimeUrl });
+      return new Latchkey({ url, key, fetch, realtimeUrl });
     } catch (err) {
       throw new CliError('usage', `${(err as Error).message}.`);
     }

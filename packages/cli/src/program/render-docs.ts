@@ -8,18 +8,11 @@ const END = '<!-- to here -->\n';
 export function updateDocument(document: string, program: CliCommand): string {
   const [begin, end] = [document.indexOf(BEGIN), document.indexOf(END)];
   if (begin < 0 || end < begin) throw new Error(`The document lacks ${BEGIN.trim()} or ${END.trim()}.`);
-  return `${document.slice(0, begin + BEGIN.length)}\n${renderCommands(program)}\n${document.slice(end)}`;
+  return `${document.slice(0, begin + BEGIN.length)}\n${renderCommands(program, '###').join('\n')}\n${document.slice(end)}`;
 }
 
-function renderCommands(program: CliCommand): string {
-  const nouns = visibleCommands(program).filter((command) => command.name() !== 'help');
-  const sections = nouns.flatMap((command) => [renderCommand(command, '###'), ...renderVerbs(command)]);
-  return sections.join('\n');
-}
-
-function renderVerbs(command: CliCommand): readonly string[] {
-  const verbs = visibleCommands(command).filter((verb) => verb.name() !== 'help');
-  return verbs.flatMap((verb) => [renderCommand(verb, '####'), ...renderVerbs(verb)]);
+function renderCommands(parent: CliCommand, heading: string): readonly string[] {
+  return visibleCommands(parent).flatMap((command) => [renderCommand(command, heading), ...renderCommands(command, '####')]);
 }
 
 function renderCommand(command: CliCommand, heading: string): string {

@@ -8,7 +8,7 @@ import { resolveApplication } from '../lookup/resolve.ts';
 import type { Context } from '../program/context.ts';
 import { CliError } from '../program/errors.ts';
 import { createRateLimitRetry } from '../program/rate-limit-retry.ts';
-import { abortOnSignal } from '../program/signals.ts';
+import { stopSignal } from '../program/signals.ts';
 import { hashFile } from '../upload/hash-file.ts';
 import { UploadProgress } from '../upload/upload-progress.ts';
 import { readNotes, readVersion } from './release-text.ts';
@@ -99,23 +99,19 @@ async function uploadArtifacts(context: Context, client: Latchkey, applicationId
   const stored = new Map<string, string>();
   for await (const { displayName, checksum, id } of client.files.iterate(applicationId))
     stored.set(`${displayName} ${checksum}`, id);
-  const { signal, release } = abortOnSignal();
+  const signal = stopSignal();
   const uploaded: ReleaseArtifact[] = [];
   const width = Math.max(...artifacts.map(({ name }) => name.length));
-  try {
-    for (const { path, ...artifact } of artifacts) {
-      const progress = new UploadProgress(context, artifact.name, width);
-      // Names of files on the server are shorter than those of builds; the content makes one.
-      const checksum = await hashFile(path).catch(rejectUnreadable(path));
-      const name = `r-${checksum.slice(0, 14)}`;
-      const retry = createRateLimitRetry((line) => progress.wait(line), signal);
-      const known = stored.get(`${name} ${checksum}`);
-      const fileId = known ?? (await retry(() => client.files.upload(applicationId, path, { name, signal }))).id;
-      progress.end(known ? 'unchanged' : 'uploaded');
-      uploaded.push({ fileId, ...artifact });
-    }
-  } finally {
-    release();
+  for (const { path, ...artifact } of artifacts) {
+    const progress = new UploadProgress(context, artifact.name, width);
+    // Names of files on the server are shorter than those of builds; the content makes one.
+    const checksum = await hashFile(path).catch(rejectUnreadable(path));
+    const name = `r-${checksum.slice(0, 14)}`;
+    const retry = createRateLimitRetry((line) => progress.wait(line), signal);
+    const known = stored.get(`${name} ${checksum}`);
+    const fileId = known ?? (await retry(() => client.files.upload(applicationId, path, { name, signal }))).id;
+    progress.end(known ? 'unchanged' : 'uploaded');
+    uploaded.push({ fileId, ...artifact });
   }
   return uploaded;
 }

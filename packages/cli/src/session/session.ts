@@ -1,19 +1,12 @@
 import { type AccountProfile, type Credentials, type Latchkey, LatchkeyError } from '@latchkey/client';
 import { readStdin } from '../output/stdin.ts';
-import type { CliCommand } from '../program/command.ts';
 import type { Context } from '../program/context.ts';
 import { CliError } from '../program/errors.ts';
-import { abortOnSignal } from '../program/signals.ts';
+import { stopSignal } from '../program/signals.ts';
 
 export interface SessionOptions {
   readonly email?: string;
   readonly passwordStdin?: boolean;
-}
-
-export function addSessionOptions(command: CliCommand): CliCommand {
-  return command
-    .option('--email <email>', 'email of the account (that of the profile)')
-    .option('--password-stdin', 'read the password from standard input, and the code from its second line');
 }
 
 /**
@@ -27,7 +20,7 @@ export async function withSession<T>(
   url?: string,
 ): Promise<T> {
   const profile = await context.readProfile();
-  const client = context.sessionClient(url ?? (await context.readUrl()));
+  const client = context.createClient({ url: url ?? (await context.readUrl()) });
   const email =
     options.email ??
     profile?.email ??
@@ -75,12 +68,10 @@ export async function signIn(context: Context, client: Latchkey, credentials: Cr
 
 /** The session also ends when this fails or is interrupted, which aborts the signal. */
 export async function endSessionAfter<T>(client: Latchkey, use: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const { signal, release } = abortOnSignal();
   try {
-    return await use(signal);
+    return await use(stopSignal());
   } finally {
     // It expires by itself, and an error before this one matters more.
     await client.account.signOut().catch(() => undefined);
-    release();
   }
 }

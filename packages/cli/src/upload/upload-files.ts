@@ -6,7 +6,7 @@ import { formatBytes } from '../output/text.ts';
 import type { Context } from '../program/context.ts';
 import { CliError, toCliError } from '../program/errors.ts';
 import { createRateLimitRetry } from '../program/rate-limit-retry.ts';
-import { abortOnSignal } from '../program/signals.ts';
+import { stopSignal } from '../program/signals.ts';
 import { hashFile } from './hash-file.ts';
 import { UploadProgress } from './upload-progress.ts';
 
@@ -28,33 +28,29 @@ export async function uploadFiles(context: Context, paths: readonly string[], op
   const client = await context.client();
   const { id: applicationId } = await resolveApplication(client, options.app);
   const existing = options.replace ? await listByName(client, applicationId) : new Map<string, StoredFile>();
-  const { signal, release } = abortOnSignal();
+  const signal = stopSignal();
   const nameWidth = Math.max(...files.map(({ name }) => name.length));
   const results = [];
-  try {
-    for (const file of files) {
-      const { name, path } = file;
-      const progress = new UploadProgress(context, name, nameWidth);
-      const retry = createRateLimitRetry((line) => progress.wait(line), signal);
-      const onProgress = ({ sentBytes }: { readonly sentBytes: number }) => progress.update(sentBytes, file.byteSize);
-      const former = existing.get(name);
-      const sending = { name, signal, onProgress, replace: former !== undefined };
-      try {
-        const unchanged = former && (await findUnchanged(former, file));
-        const stored = unchanged ?? (await retry(() => client.files.upload(applicationId, path, sending)));
-        progress.end(`${unchanged ? 'unchanged' : former ? 'replaced' : 'uploaded'}, ${formatBytes(file.byteSize)}`);
-        results.push({ name, id: stored.id, byteSize: stored.byteSize, checksum: stored.checksum });
-      } catch (err) {
-        // The error that ends the command is printed by itself.
-        if (signal.aborted || files.length === 1) progress.clear();
-        if (signal.aborted) throw new CliError('failed', 'Interrupted. Run it again with --replace to upload the rest.');
-        const error = toUploadError(err);
-        if (files.length === 1) throw error;
-        progress.end(`failed: ${error.message}`);
-      }
+  for (const file of files) {
+    const { name, path, byteSize } = file;
+    const progress = new UploadProgress(context, name, nameWidth);
+    const retry = createRateLimitRetry((line) => progress.wait(line), signal);
+    const onProgress = ({ sentBytes }: { readonly sentBytes: number }) => progress.update(sentBytes, byteSize);
+    const former = existing.get(name);
+    const sending = { name, signal, onProgress, replace: former !== undefined };
+    try {
+      const unchanged = former && (await findUnchanged(former, file));
+      const stored = unchanged ?? (await retry(() => client.files.upload(applicationId, path, sending)));
+      progress.end(`${unchanged ? 'unchanged' : former ? 'replaced' : 'uploaded'}, ${formatBytes(byteSize)}`);
+      results.push({ name, id: stored.id, byteSize: stored.byteSize, checksum: stored.checksum });
+    } catch (err) {
+      // The error that ends the command is printed by itself.
+      if (signal.aborted || files.length === 1) progress.clear();
+      if (signal.aborted) throw new CliError('failed', 'Interrupted. Run it again with --replace to upload the rest.');
+      const error = toUploadError(err);
+      if (files.length === 1) throw error;
+      progress.end(`failed: ${error.message}`);
     }
-  } finally {
-    release();
   }
   context.print(results, results.map(({ checksum, name }) => `${checksum}  ${name}`).join('\n'));
   const failed = files.length - results.length;

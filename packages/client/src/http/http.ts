@@ -185,7 +185,7 @@ export class Http {
     } catch (err) {
       // Another tab of the browser has opened another session.
       if (known === undefined || !repeatable || !(err instanceof LatchkeyError) || err.code !== 'csrf_invalid') throw err;
-      session.forgetCsrfToken();
+      session.csrfToken = undefined;
       await this.call('GET /api/v1/auth/session', {}, { signal });
       return attempt();
     }

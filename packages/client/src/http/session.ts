@@ -6,27 +6,19 @@ const PUBLIC = /^\/api\/v1\/auth\/(sign-up|sign-in|token|oidc\/complete|password
  * it; elsewhere it is held here, in memory.
  */
 export class Session {
+  csrfToken: string | undefined;
   #cookie: string | undefined;
-  #csrfToken: string | undefined;
 
   /** True if a request needs a CSRF token. */
   needsCsrfToken(method: string, path: string): boolean {
     return method !== 'GET' && !PUBLIC.test(path);
   }
 
-  get csrfToken(): string | undefined {
-    return this.#csrfToken;
-  }
-
-  forgetCsrfToken(): void {
-    this.#csrfToken = undefined;
-  }
-
   /** The headers of a request. */
   headers(method: string, path: string): Record<string, string> {
     return {
       ...(this.#cookie !== undefined && { cookie: this.#cookie }),
-      ...(this.#csrfToken !== undefined && this.needsCsrfToken(method, path) && { 'x-csrf-token': this.#csrfToken }),
+      ...(this.csrfToken !== undefined && this.needsCsrfToken(method, path) && { 'x-csrf-token': this.csrfToken }),
     };
   }
 
@@ -36,9 +28,9 @@ export class Session {
       const [, token] = /^session=([^;]*)/.exec(line) ?? [];
       if (token === undefined) continue;
       this.#cookie = token === '' ? undefined : `session=${token}`;
-      if (token === '') this.#csrfToken = undefined;
+      if (token === '') this.csrfToken = undefined;
     }
     const { csrfToken } = (data ?? {}) as { readonly csrfToken?: unknown };
-    if (typeof csrfToken === 'string') this.#csrfToken = csrfToken;
+    if (typeof csrfToken === 'string') this.csrfToken = csrfToken;
   }
 }

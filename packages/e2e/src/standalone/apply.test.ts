@@ -100,7 +100,7 @@ describe('interrupted anywhere and run again', () => {
     executePlan(client, planned, {
       retryRateLimited: createRateLimitRetry(() => {}),
       etags,
-      onDone: () => {},
+      note: () => {},
       startUpload: () => ({ update: () => {}, wait: () => {}, end: () => {} }),
     });
 

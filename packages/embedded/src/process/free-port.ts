@@ -22,15 +22,16 @@ export async function findFreePort(): Promise<number> {
   for (let tries = 0; tries < PORTS; tries += 1) {
     const port = PORT_MIN + next;
     next = (next + 1) % PORTS;
-    if (!reserved.has(port) && (await canListen(port))) return port;
+    if (!reserved.has(port) && !(await findListenError({ host: '127.0.0.1', port }))) return port;
   }
   throw new Error(`None of the ports from ${PORT_MIN} to ${PORT_MIN + PORTS - 1} is free.`);
 }
 
-function canListen(port: number): Promise<boolean> {
+/** The error of a server that can't listen on an address; undefined where one can. */
+export function findListenError(address: { readonly host: string; readonly port: number }): Promise<Error | undefined> {
   return new Promise((resolve) => {
     const probe = createServer();
-    probe.once('error', () => resolve(false));
-    probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)));
+    probe.once('error', resolve);
+    probe.listen({ ...address }, () => probe.close(() => resolve(undefined)));
   });
 }

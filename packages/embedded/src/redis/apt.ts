@@ -9,10 +9,8 @@ const TIMEOUT_MS = 180_000;
 /**
  * Prepares apt with package lists and a cache below a folder of ours: it changes nothing of the
  * system's, and works for an ordinary user and where the system's lists are empty.
- *
- * @param timeoutMs limit of one command
  */
-export async function prepareApt(dir: string, timeoutMs = TIMEOUT_MS) {
+export async function prepareApt(dir: string) {
   await mkdir(join(dir, 'lists', 'partial'), { recursive: true });
   await mkdir(join(dir, 'cache', 'archives', 'partial'), { recursive: true });
   const settings = [
@@ -27,7 +25,7 @@ export async function prepareApt(dir: string, timeoutMs = TIMEOUT_MS) {
   ].flatMap((setting) => ['-o', setting]);
   const env = { ...process.env, LC_ALL: 'C', DEBIAN_FRONTEND: 'noninteractive' };
   return (args: readonly string[], cwd: string) =>
-    run('apt-get', [...settings, '-q', ...args], { cwd, env, maxBuffer: 16 * 1024 * 1024, timeout: timeoutMs });
+    run('apt-get', [...settings, '-q', ...args], { cwd, env, maxBuffer: 16 * 1024 * 1024, timeout: TIMEOUT_MS });
 }
 
 export function explainApt(err: unknown): string {

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import type { OnBytes } from '@latchkey/embedded/postgres/copy-files';
 import { StartError } from '@latchkey/embedded/process/start-error';
 import { ConfigError, readConfig } from '@latchkey/kit/config/settings';
 import { endOnSignal } from '@latchkey/kit/process/end-on-signal';
@@ -8,7 +9,7 @@ import { readDataSettings } from '../open-database.ts';
 
 const settings = z.object({ OBJECT_STORE: z.string().default('disk') });
 
-const EXIT = { done: 0, failed: 1, usage: 2 } as const;
+const EXIT = { failed: 1, usage: 2 } as const;
 const PROGRESS_INTERVAL_MS = 2_000;
 const MIB = 1024 * 1024;
 
@@ -52,39 +53,27 @@ export async function runBackupCommand(
   help: string,
   run: (target: BackupTarget) => Promise<void>,
 ): Promise<void> {
-  const path = readPath(args, `Usage: ${command} ${help}`);
-  if (path === undefined) return;
+  const usage = `Usage: ${command} ${help}`;
+  const fail = (text: string, code: number) => {
+    process.stderr.write(`${text}\n`);
+    process.exitCode = code;
+  };
   const stops = new AsyncDisposableStack();
-  const ending = endOnSignal(() => stops.disposeAsync(), EXIT.failed);
+  let ending: ReturnType<typeof endOnSignal> | undefined;
   try {
+    const options = { help: { type: 'boolean', short: 'h' } } as const;
+    const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
+    if (values.help) return void process.stdout.write(usage);
+    const [path, ...others] = positionals;
+    if (path === undefined || others.length > 0) throw new Error('Name one folder or .tar file.');
+    ending = endOnSignal(() => stops.disposeAsync(), EXIT.failed);
     await run({ ...readTarget(path), note: (line) => process.stderr.write(`${line}\n`), stops });
   } catch (err) {
+    if (!ending) return fail(`${(err as Error).message.split('\n')[0]}\n\n${usage.trimEnd()}`, EXIT.usage);
     if (ending.begun()) return;
-    fail(err);
+    fail(explain(err), EXIT.failed);
   }
-  await stops.disposeAsync().catch(fail);
-}
-
-function fail(err: unknown): void {
-  process.stderr.write(`${explain(err)}\n`);
-  process.exitCode = EXIT.failed;
-}
-
-function readPath(args: readonly string[], help: string): string | undefined {
-  try {
-    const { values, positionals } = parseArgs({
-      args: [...args],
-      options: { help: { type: 'boolean', short: 'h' } },
-      allowPositionals: true,
-    });
-    if (values.help) process.stdout.write(help);
-    else if (positionals.length !== 1) throw new Error('Name one folder or .tar file.');
-    return positionals[0];
-  } catch (err) {
-    process.stderr.write(`${(err as Error).message.split('\n')[0]}\n\n${help}`);
-    process.exitCode = EXIT.usage;
-    return undefined;
-  }
+  await stops.disposeAsync().catch((err: unknown) => fail(explain(err), EXIT.failed));
 }
 
 function readTarget(path: string): Pick<BackupTarget, 'path' | 'dataDir' | 'objectsDir'> {
@@ -106,22 +95,25 @@ function explain(err: unknown): string {
 }
 
 /**
- * Reports the progress of a long step, at most every two seconds, and its end.
+ * Runs a long step, and reports its progress, at most every two seconds, and its end.
  *
  * @param step the start of a sentence: "Copying the database"
  * @param totalBytes where it is known
  */
-export function startProgress(step: string, note: (line: string) => void, totalBytes?: number) {
+export async function withProgress(
+  step: string,
+  note: (line: string) => void,
+  work: (onBytes: OnBytes) => Promise<void>,
+  totalBytes?: number,
+): Promise<void> {
   const mib = (bytes: number) => (bytes / MIB).toFixed(1);
   let done = 0;
   let reportedAt = performance.now();
-  return {
-    add(bytes: number) {
-      done += bytes;
-      if (performance.now() - reportedAt < PROGRESS_INTERVAL_MS) return;
-      reportedAt = performance.now();
-      note(`  ${step}: ${mib(done)} ${totalBytes === undefined ? 'MiB so far' : `of ${mib(totalBytes)} MiB`}.`);
-    },
-    end: () => note(`  ${step}: ${mib(done)} MiB.`),
-  };
+  await work((bytes) => {
+    done += bytes;
+    if (performance.now() - reportedAt < PROGRESS_INTERVAL_MS) return;
+    reportedAt = performance.now();
+    note(`  ${step}: ${mib(done)} ${totalBytes === undefined ? 'MiB so far' : `of ${mib(totalBytes)} MiB`}.`);
+  });
+  note(`  ${step}: ${mib(done)} MiB.`);
 }

@@ -14,7 +14,7 @@ import { Client } from 'pg';
 import { create } from 'tar';
 import { filesConfigFor } from '../check-files.ts';
 import { openDatabase } from '../open-database.ts';
-import { BackupError, type BackupTarget, startProgress } from './backup-command.ts';
+import { BackupError, type BackupTarget, withProgress } from './backup-command.ts';
 import { writeManifest } from './manifest.ts';
 import { createObjectSnapshot, type ObjectSnapshot } from './object-snapshot.ts';
 
@@ -48,17 +48,16 @@ export async function backUp(target: BackupTarget): Promise<void> {
   stops.defer(snapshot.remove);
   const cluster = await prepareCopiedCluster(stage);
   stops.defer(cluster.discard);
-  const copying = startProgress('Copying the database', note);
-  const atEnd = (stop: () => Promise<void>) => stopWithoutDeletions(admin, snapshot, stop);
-  await backUpCluster(adminUrl, source.clusterDir, cluster.clusterDir, copying.add, atEnd);
-  copying.end();
+  await withProgress('Copying the database', note, (onBytes) =>
+    backUpCluster(adminUrl, source.clusterDir, cluster.clusterDir, onBytes, (stop) =>
+      stopWithoutDeletions(admin, snapshot, stop),
+    ),
+  );
   await copyFile(source.credentialsPath, cluster.credentialsPath, () => {});
   await copyFile(join(dataDir, 'secrets.json'), join(stage, 'secrets.json'), () => {}, { mayVanish: true });
   await verify(stage, cluster, snapshot, target);
 
-  const hashing = startProgress('Writing checksums', note);
-  await writeManifest(stage, hashing.add);
-  hashing.end();
+  await withProgress('Writing checksums', note, (onBytes) => writeManifest(stage, onBytes));
   await publish(stage, path);
   note(`Backed up ${dataDir} to ${path}. The backup contains secrets: store it where only you can read it.`);
 }
@@ -106,10 +105,9 @@ async function verify(stage: string, cluster: CopiedCluster, snapshot: ObjectSna
   const postgres = await startPostgres({ dataDir: stage, onProgress: note });
   stops.defer(() => postgres.stop());
   const url = (await readServiceDatabaseUrl(postgres, 'files')) ?? '';
-  const copying = startProgress('Copying files', note);
-  await copyKnownObjects(url, snapshot, join(stage, 'files', 'objects'), copying.add);
-  copying.end();
-  await checkCopy(url, join(stage, 'files'), note);
+  const objectsDir = join(stage, 'files');
+  await withProgress('Copying files', note, (onBytes) => copyKnownObjects(url, snapshot, join(objectsDir, 'objects'), onBytes));
+  await checkCopy(url, objectsDir, note);
   await postgres.stop();
   await cluster.bringHome();
 }

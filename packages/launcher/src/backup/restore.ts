@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { changeEpochOf } from '@latchkey/apps/event/new-epoch-command';
 import { prepareCopiedCluster } from '@latchkey/embedded/postgres/copied-cluster';
-import { copyFile, copyFolder, syncFolder, unlessMissing } from '@latchkey/embedded/postgres/copy-files';
+import { copyFile, copyFolder, type OnBytes, syncFolder, unlessMissing } from '@latchkey/embedded/postgres/copy-files';
 import { startPostgres } from '@latchkey/embedded/postgres/postgres';
 import { readServiceDatabaseUrl } from '@latchkey/embedded/postgres/service-databases';
 import { acquireDataDirLock } from '@latchkey/embedded/process/data-dir-lock';
@@ -11,7 +11,7 @@ import { isMissingTable } from '@latchkey/kit/database/database';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { Unpack } from 'tar';
 import { checkCopy } from './backup.ts';
-import { BackupError, type BackupTarget, startProgress } from './backup-command.ts';
+import { BackupError, type BackupTarget, withProgress } from './backup-command.ts';
 import { readManifest, verifyManifest } from './manifest.ts';
 
 /**
@@ -31,21 +31,21 @@ export async function restore(target: BackupTarget): Promise<void> {
   await requireEmpty(dataDir);
   if (!objectsDir.startsWith(`${dataDir}/`)) await requireEmpty(objectsDir);
   const totalBytes = Object.values(manifest.files).reduce((sum, { size }) => sum + size, 0);
-  const verifying = startProgress('Verifying checksums', note, totalBytes);
-  await verifyManifest(source, manifest, verifying.add);
-  verifying.end();
+  const verify = (onBytes: OnBytes) => verifyManifest(source, manifest, onBytes);
+  await withProgress('Verifying checksums', note, verify, totalBytes);
 
-  let isDone = false;
-  stops.defer(() => (isDone ? undefined : empty(dataDir, objectsDir)));
-  const copying = startProgress('Copying', note, totalBytes);
+  const undo = stops.use(new AsyncDisposableStack());
+  undo.defer(() => empty(dataDir, objectsDir));
   const cluster = await prepareCopiedCluster(dataDir);
-  stops.defer(() => (isDone ? undefined : cluster.discard()));
-  await copyFolder(join(source, 'postgres', 'data'), cluster.clusterDir, copying.add);
-  await copyFile(join(source, 'postgres', 'credentials.json'), cluster.credentialsPath, copying.add);
-  await mkdir(objectsDir, { recursive: true, mode: 0o700 });
-  await copyFolder(join(source, 'files'), objectsDir, copying.add);
-  await copyFile(join(source, 'secrets.json'), join(dataDir, 'secrets.json'), copying.add, { mayVanish: true });
-  copying.end();
+  undo.defer(cluster.discard);
+  const copy = async (onBytes: OnBytes) => {
+    await copyFolder(join(source, 'postgres', 'data'), cluster.clusterDir, onBytes);
+    await copyFile(join(source, 'postgres', 'credentials.json'), cluster.credentialsPath, onBytes);
+    await mkdir(objectsDir, { recursive: true, mode: 0o700 });
+    await copyFolder(join(source, 'files'), objectsDir, onBytes);
+    await copyFile(join(source, 'secrets.json'), join(dataDir, 'secrets.json'), onBytes, { mayVanish: true });
+  };
+  await withProgress('Copying', note, copy, totalBytes);
   await cluster.handOver();
   const postgres = await startPostgres({ dataDir, onProgress: note });
   stops.defer(() => postgres.stop());
@@ -53,7 +53,8 @@ export async function restore(target: BackupTarget): Promise<void> {
   await changeEventEpoch((await readServiceDatabaseUrl(postgres, 'apps')) ?? '');
   await postgres.stop();
   await Promise.all([syncFolder(cluster.clusterDir), syncFolder(dataDir), syncFolder(objectsDir)]);
-  isDone = true;
+  // What was copied stays.
+  undo.move();
   note(`Restored the backup of ${manifest.createdAt} to ${dataDir}. npm start with this DATA_DIR runs it.`);
 }
 
