@@ -68,7 +68,7 @@ export function authRoutes(context: RouteContext) {
       message: 'Signed up.',
       handle: async ({ body, raw, clientIp, reply }) => {
         const opened = await clients.accounts.signUp({ ...body, ...readSessionClient(raw) });
-        return openSession(context, { reply, clientIp }, opened, body.email);
+        return openSession(context, { reply, clientIp }, opened);
       },
     }),
     signIn: defineRoute('POST /api/v1/auth/sign-in', 'public', {
@@ -92,7 +92,7 @@ export function authRoutes(context: RouteContext) {
             throw err;
           }),
         );
-        return openSession(context, { reply, clientIp }, opened, body.email);
+        return openSession(context, { reply, clientIp }, opened);
       },
     }),
     getSignInMethods: defineRoute('GET /api/v1/auth/methods', 'public', {
@@ -135,10 +135,9 @@ export async function openSession(
   { cookies, signInFailures }: RouteContext,
   { reply, clientIp }: { readonly reply: FastifyReply; readonly clientIp: string },
   opened: SignUpResponse | SignInResponse | OidcSignedIn,
-  email: string,
 ) {
   const { token = '', csrfToken, expiresAt } = opened.session ?? {};
-  await signInFailures.remember(email, clientIp);
+  await signInFailures.remember(opened.account?.email ?? '', clientIp);
   if (readCookie(reply.request.raw, 'session') !== undefined) clearCache(reply);
   cookies.set(reply, 'session', token, expiresAt);
   return { account: toAccount(opened.account), csrfToken };

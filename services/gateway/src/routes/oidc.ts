@@ -9,7 +9,7 @@ import { OIDC_PATH, readCookie } from '../authentication/cookies.ts';
 import { readSessionClient } from '../authentication/credential.ts';
 import { checkNavigation, checkReferringSite } from '../authentication/csrf.ts';
 import { errors } from '../errors.ts';
-import { AlternativeSuccess, defineRoute, type RouteContext } from '../routing/route.ts';
+import { AlternativeSuccess, defineRoute, type RouteContext, type RouteRequest } from '../routing/route.ts';
 import { issuerName, textUpTo, twoFactorCode } from '../routing/schemas.ts';
 import { openSession, session, sessionCookieHeader, toAccount } from './auth.ts';
 
@@ -79,7 +79,7 @@ export function oidcRoutes(context: RouteContext) {
         const request = { pending, code, ...readSessionClient(raw) };
         const signedIn = (await clients.oidc.completeOidc(request)).signedIn as OidcSignedIn;
         cookies.clear(reply, 'oidc_pending');
-        return openSession(context, { reply, clientIp }, signedIn, emailOf(signedIn));
+        return openSession(context, { reply, clientIp }, signedIn);
       },
     }),
   };
@@ -152,12 +152,10 @@ function callbackRoutes(context: RouteContext) {
   };
 }
 
-interface CallbackRequest {
-  readonly query: z.output<typeof callbackQuery>;
-  readonly raw: IncomingMessage;
-  readonly clientIp: string;
-  readonly reply: FastifyReply;
-}
+type CallbackRequest = Pick<
+  RouteRequest<'public', undefined, unknown, z.output<typeof callbackQuery>, unknown>,
+  'query' | 'raw' | 'clientIp' | 'reply'
+>;
 
 async function applyOutcome(
   context: RouteContext,
@@ -168,7 +166,7 @@ async function applyOutcome(
   cookies.clear(client.reply, 'oidc_flow');
   switch (outcome.case) {
     case 'signedIn':
-      return openSession(context, client, outcome.value, emailOf(outcome.value));
+      return openSession(context, client, outcome.value);
     case 'linked':
       return new AlternativeSuccess({ account: toAccount(outcome.value.account), csrfToken: outcome.value.csrfToken });
     case 'pending':
@@ -178,8 +176,6 @@ async function applyOutcome(
       throw new Error('identity returned no outcome');
   }
 }
-
-const emailOf = ({ account }: OidcSignedIn) => account?.email ?? '';
 
 /** Target of a browser's redirect: programs, which accept no HTML, get the envelope. */
 function returnUrlFor({ oidcReturnUrl, dashboardUrl }: RouteContext, { headers }: IncomingMessage): string | undefined {

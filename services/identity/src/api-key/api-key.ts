@@ -186,13 +186,7 @@ export async function checkOwned({ apps }: IdentityContext, accountId: string, i
  * Checks the limit of active keys, with the account locked so that concurrent creations count one
  * another. Removes the oldest inactive keys beyond their limit.
  */
-async function reserveActiveApiKey(
-  ctx: IdentityContext,
-  tx: Db,
-  accountId: string,
-  now: Date,
-  max = ctx.activeApiKeysMax,
-): Promise<void> {
+async function reserveActiveApiKey(ctx: IdentityContext, tx: Db, accountId: string, now: Date, max = ctx.activeApiKeysMax) {
   if (!(await lockAccount(tx, accountId))) throw errors.account_not_found();
   if ((await store.countActiveApiKeys(tx, accountId, now)) >= max) throw errors.active_api_keys_limit_exceeded();
   await store.deleteInactiveApiKeys(tx, accountId, now, INACTIVE_API_KEYS_MAX);

@@ -28,12 +28,7 @@ export async function completeDeletion(db: Db, accountId: string, now: Date): Pr
 }
 
 /** Deletions from a time on; of those at exactly that time, the ones after an account. */
-export async function selectDeletedSince(
-  db: Db,
-  since: Date,
-  after: string | undefined,
-  limit: number,
-): Promise<DeletedAccountRow[]> {
+export async function selectDeletedSince(db: Db, since: Date, after: string | undefined, limit: number) {
   return selectAfter(db, since, after, limit).execute();
 }
 

@@ -73,13 +73,7 @@ const toRef = (request: Pick<EndSessionRequest, 'accountId' | 'sessionId'>) => (
 type EndAction = 'account.signed_out' | 'account.session_ended';
 
 /** @returns true if there was such a session */
-async function end(
-  ctx: ActingContext,
-  tx: Db,
-  session: store.SessionRef,
-  action: EndAction,
-  changes?: Changes,
-): Promise<boolean> {
+async function end(ctx: ActingContext, tx: Db, session: store.SessionRef, action: EndAction, changes?: Changes) {
   const deleted = await store.deleteSession(tx, session);
   if (!deleted) return false;
   const actor = changes?.because ? asSession(ctx, deleted.id) : ctx;

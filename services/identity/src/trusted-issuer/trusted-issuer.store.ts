@@ -4,6 +4,8 @@ import type { Db, TrustedIssuerTable } from '../db/schema.ts';
 
 export type TrustedIssuerRow = Selectable<TrustedIssuerTable>;
 
+const COUNT = sql<number>`count(*)::int`.as('count');
+
 const trustedBy = (db: Db, accountId: string) => db.selectFrom('trusted_issuer').where('account_id', '=', accountId);
 
 export async function selectTrustedIssuers(db: Db, accountId: string): Promise<TrustedIssuerRow[]> {
@@ -11,8 +13,7 @@ export async function selectTrustedIssuers(db: Db, accountId: string): Promise<T
 }
 
 export async function countTrustedIssuers(db: Db, accountId: string): Promise<number> {
-  const count = trustedBy(db, accountId).select(({ fn }) => fn.countAll<string>().as('count'));
-  return Number((await count.executeTakeFirstOrThrow()).count);
+  return (await trustedBy(db, accountId).select(COUNT).executeTakeFirstOrThrow()).count;
 }
 
 export async function hasTrustedIssuer(db: Db, id: string): Promise<boolean> {
@@ -52,12 +53,12 @@ export async function selectCandidates(
 export async function countExchangedKeys(tx: Db, accountId: string, now: Date): Promise<number> {
   const { count } = await tx
     .selectFrom('api_key')
-    .select(({ fn }) => fn.countAll<string>().as('count'))
+    .select(COUNT)
     .where('account_id', '=', accountId)
     .where('trusted_issuer_id', 'is not', null)
     .where('expires_at', '>', now)
     .executeTakeFirstOrThrow();
-  return Number(count);
+  return count;
 }
 
 export async function revokeExchangedKeys(tx: Db, accountId: string, trustedIssuerId: string, now: Date) {

@@ -97,10 +97,7 @@ async function remove(ctx: ActingContext, tx: Db, accountId: string, keptSession
  * Uses up a code of an account that has a second factor.
  * @returns whether it has one; otherwise the code is ignored
  */
-export async function verifyTwoFactorCode(
-  ctx: ActingContext,
-  request: Pick<VerifyTwoFactorCodeRequest, 'accountId' | 'code'>,
-): Promise<boolean> {
+export async function verifyTwoFactorCode(ctx: ActingContext, request: VerifyTwoFactorCodeRequest): Promise<boolean> {
   const accountId = toId(request.accountId);
   const take = async (tx: Db) => {
     const row = await store.lockTwoFactor(tx, accountId);
