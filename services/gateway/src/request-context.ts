@@ -16,8 +16,6 @@ export interface RequestContext {
   limitState?: LimitState;
   /** A count to take back if the request fails, until its window ends at a `performance.now()`. */
   refundable?: { readonly count: Count; readonly endsAt: number };
-  /** SHA-256 of the body of a request with an idempotency key, in base64url. */
-  bodyHash?: string;
   idempotency?: Readonly<Record<string, string>>;
   isReplayed?: boolean;
 }

@@ -23,10 +23,19 @@ export const idempotencyHeaders = z.object({
 export const takesIdempotencyKey = ({ method, url }: Pick<Route, 'method' | 'url'>) =>
   isStateChanging(method) && url.startsWith('/api/v1/panel/');
 
-/** Hashes the body of a request with a key, as part of its fingerprint. */
-export function hashBody({ headers }: FastifyRequest, body: Buffer): void {
-  const context = currentRequest();
-  if (context && headers[IDEMPOTENCY_KEY_HEADER] !== undefined) context.bodyHash = hash('sha256', body, 'base64url');
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** SHA-256 of the body of a request with an idempotency key, in base64url. */
+    bodyHash?: string;
+  }
+}
+
+/**
+ * Hashes the body of a request with a key, as part of its fingerprint. Parsers run outside of the
+ * request's context when the body arrives after the head.
+ */
+export function hashBody(request: FastifyRequest, body: Buffer): void {
+  if (request.headers[IDEMPOTENCY_KEY_HEADER] !== undefined) request.bodyHash = hash('sha256', body, 'base64url');
 }
 
 /**
@@ -44,7 +53,7 @@ export function addIdempotency(request: FastifyRequest, route: Route): void {
   const bytes = Buffer.isBuffer(digest) ? digest.toString('base64url') : '';
   // They stand for the body of a resumable upload, which comes later.
   const { 'upload-length': length = '', 'upload-metadata': metadata = '' } = request.raw.headers;
-  const body = context.bodyHash ?? `${bytes}${length}${metadata}`;
+  const body = request.bodyHash ?? `${bytes}${length}${metadata}`;
   const fingerprint = hash('sha256', `${request.method} ${request.url}\n${body}`, 'base64url');
   context.idempotency = {
     [IDEMPOTENCY_KEY_HEADER]: key,
