@@ -53,7 +53,7 @@ export async function restore(target: BackupTarget): Promise<void> {
   await changeEventEpoch((await readServiceDatabaseUrl(postgres, 'apps')) ?? '');
   await postgres.stop();
   await Promise.all([syncFolder(cluster.clusterDir), syncFolder(dataDir), syncFolder(objectsDir)]);
-  // What was copied stays.
+  // Copied files stay.
   undo.move();
   note(`Restored the backup of ${manifest.createdAt} to ${dataDir}. npm start with this DATA_DIR runs it.`);
 }
