@@ -1,4 +1,4 @@
-import { useLocation } from '@tanstack/react-router';
+import { useRouterState } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { Title } from '../components/page.tsx';
 import iconUrl from '../icon.svg';
@@ -29,6 +29,10 @@ export function EntryPage({ title, children, footer }: EntryPageProps) {
 
 /**
  * The token of a mailed link. It is in the fragment, which browsers send to no server, and which
- * alone changes when the link is opened in the tab that asked for it.
+ * alone changes when the link is opened in the tab that asked for it. It stays until the next page
+ * is loaded.
  */
-export const useMailedToken = () => new URLSearchParams(useLocation().hash).get('token') ?? undefined;
+export function useMailedToken(): string | undefined {
+  const { hash } = useRouterState({ select: ({ location, resolvedLocation = location }) => resolvedLocation });
+  return new URLSearchParams(hash).get('token') ?? undefined;
+}

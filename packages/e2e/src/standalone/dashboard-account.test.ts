@@ -104,11 +104,19 @@ describe('the account page', IN_CHROMIUM, () => {
     await page.keyboard.press('Enter');
     await page.getByText('Check your mail').waitFor();
     await checkAccessibility(page, { withColors: true });
+    await page.goto(`/reset-password#token=${(await waitForMail(owner.email)).token}`);
+    await page.getByLabel('New password').waitFor();
+    await page.reload();
     const isSignIn = Promise.withResolvers<void>();
     await page.route(/toast-region.*js/, (route) => isSignIn.promise.then(() => route.continue()));
-    await page.goto(`/reset-password#token=${(await waitForMail(owner.email)).token}`);
+    const isAsked = Promise.withResolvers<void>();
+    await page.route('**/assets/*.js', (route) => isAsked.promise.then(() => route.fallback()));
     await page.getByLabel('New password').fill('another passphrase');
     await page.keyboard.press('Enter');
+    // The form stays until the next page is loaded: another one would look like a failure.
+    await page.waitForURL('**/sign-in');
+    expect(await page.getByLabel('New password').isVisible()).toBe(true);
+    isAsked.resolve();
     await heading(page, 'Sign in').waitFor();
     isSignIn.resolve();
     await page.getByText('Sign in with the new password.').waitFor();
