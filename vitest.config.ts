@@ -19,6 +19,9 @@ const ISOLATED = [
   'services/gateway/src/files-data-path.remote.test.ts',
 ];
 
+/** With two cores, the default would be one, and tests mostly wait for servers. */
+const maxWorkers = Math.max(5, availableParallelism());
+
 /** Unit tests, one project for those that share a process and one for those that do not. */
 const unit = (name: string, isolate: boolean) => ({
   extends: true as const,
@@ -27,9 +30,7 @@ const unit = (name: string, isolate: boolean) => ({
     include: isolate ? ISOLATED : ['packages/*/src/**/*.test.ts', 'services/*/src/**/*.test.ts', 'deploy/test/**/*.test.ts'],
     exclude: ['**/node_modules/**', `${E2E}/{both,standalone,deployed,faults}/**`, ...(isolate ? [] : ISOLATED)],
     isolate,
-    // With two cores, the default would be one, and tests mostly wait for servers.
-    maxWorkers: Math.max(4, availableParallelism()),
-    sequence: { groupOrder: 0 },
+    maxWorkers,
     globalSetup: ['./packages/testkit/src/vitest/global-setup.ts'],
   },
 });
@@ -51,9 +52,7 @@ const endToEnd = (shape: 'standalone' | 'deployed') => ({
     globalSetup: ['./packages/e2e/src/instance/e2e-setup.ts'],
     // The files share an instance in other processes, so isolation would only cost time.
     isolate: false,
-    // After the unit tests. They wait for processes too.
-    maxWorkers: Math.max(4, Math.floor(availableParallelism() / 2)),
-    sequence: { groupOrder: 1 },
+    maxWorkers,
   },
 });
 
