@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
 import { createDatabase, isDatabaseUnavailable } from '@latchkey/kit/database/database';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { eventually } from '@latchkey/testkit/eventually';
@@ -7,9 +8,10 @@ import { sql } from 'kysely';
 import { Client } from 'pg';
 import { expect, it, onTestFinished } from 'vitest';
 import { SERVICE_ORIGIN } from './actor.ts';
+import { publishChanges } from './announce.ts';
 import { recordAudit } from './record.ts';
 import { openTestAuditLog } from './testing/audit-table.ts';
-import { runTransaction } from './transaction.ts';
+import { afterCommit, runTransaction } from './transaction.ts';
 
 const log = await openTestAuditLog();
 // Effect of a row while its transaction commits.
@@ -26,6 +28,8 @@ async function open() {
     await close();
     await proxy.close();
   });
+  const steps: string[] = [];
+  publishChanges(db, (_accountId, { kind }) => steps.push(kind));
   const accountId = randomUUID();
   const count = async () => (await log.pool.query('select from shop.audit_entry where account_id = $1', [accountId])).rowCount;
   const change = (atCommit = 'select 1', outcomeMsMax?: number) =>
@@ -35,6 +39,10 @@ async function open() {
         await sql`insert into shop.thing values (${atCommit})`.execute(tx);
         const subject = { kind: 'account', id: accountId } as const;
         await recordAudit(tx, SERVICE_ORIGIN, { accountId, action: 'thing.done', subject });
+        afterCommit(tx, async () => {
+          await setImmediate();
+          steps.push('hook');
+        });
         return 'done';
       },
       outcomeMsMax,
@@ -53,13 +61,19 @@ async function open() {
     await proxy.cut();
     return { changed, end };
   };
-  return { proxy, count, change, cutCommit };
+  return { proxy, count, change, cutCommit, steps };
 }
 
 it('succeeds where only the acknowledgement of its commit was lost', async () => {
   const { proxy, change, count } = await open();
   proxy.loseAnswerTo('commit');
   expect([await change(), await count()]).toEqual(['done', 1]);
+});
+
+it('announces a change once what follows its commit is done', async () => {
+  const { change, steps } = await open();
+  await change();
+  expect(steps).toEqual(['hook', 'thing']);
 });
 
 it('waits for a commit that is still under way on a lost connection', async () => {

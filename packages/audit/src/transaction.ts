@@ -85,8 +85,9 @@ async function runToOutcome<DB, T>(db: Kysely<DB>, run: (tx: Transaction<DB>) =>
     if (!(await isCommitted(db, proof, performance.now() + outcomeMsMax))) throw err;
   }
   const { tx, result } = ended as NonNullable<typeof ended>;
-  announce(db, tx);
   await Promise.all((hooks.get(tx) ?? []).map((hook) => hook()));
+  // Last: a stream of changes verifies its session then, which a hook may have ended.
+  announce(db, tx);
   return result;
 }
 
