@@ -1,6 +1,6 @@
 /**
- * The pages of the navigation, the command palette and the shortcuts: `key`, pressed after `g`, opens
- * one.
+ * The pages of the navigation, the command palette and the shortcuts: `key`, pressed after `g`,
+ * opens one.
  */
 export const NAVIGATION = [
   { to: '/applications', label: 'Applications', icon: 'applications', key: 'a' },

@@ -16,7 +16,7 @@ const gateway = useTestGateway({
   },
 });
 
-/** Creates an application with an idempotency key, and sends the body once the gateway waits for it. */
+/** Creates an application with a key. A late body is sent once the gateway waits for it. */
 async function create(name: string, { isLate }: { readonly isLate: boolean }): Promise<void> {
   const body = JSON.stringify({ name });
   const { socket, received } = await openRawClient(gateway.port);
