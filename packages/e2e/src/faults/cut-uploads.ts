@@ -195,10 +195,6 @@ interface CutOptions {
   readonly seed: number;
   readonly uploads: number;
   readonly clients: number;
-  /** Unlimited unless set. */
-  readonly killsMax?: number;
-  /** False if the caller waits until rows and objects agree. */
-  readonly isSettled?: boolean;
 }
 
 /**
@@ -209,7 +205,7 @@ interface CutOptions {
  */
 export async function cutUploads(
   target: Target,
-  { seed, uploads, clients: clientCount, killsMax, isSettled = true }: CutOptions,
+  { seed, uploads, clients: clientCount }: CutOptions,
 ): Promise<Tally & { readonly kills: Record<string, number> }> {
   const random = new SeededRandom(seed);
   const tally = new Tally();
@@ -223,13 +219,12 @@ export async function cutUploads(
     await client.uploadFile();
     return true;
   };
-  const kills = await workUnderKills(target, random, clients, step, killsMax);
+  const kills = await workUnderKills(target, random, clients, step);
   for (const client of clients) await client.verifyLeft();
   await withClient(await target.databaseUrl(), (database) =>
     database.query("update files.resumable_upload set expires_at = now() - interval '1 second' where state = 'open'"),
   );
   for (const client of clients) await client.verify();
-  if (!isSettled) return { ...tally, kills };
   await withClient(await target.databaseUrl(), async (database) => {
     const check = async () => {
       const found = await readStoredState(database, target.store, []);

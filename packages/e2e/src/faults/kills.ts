@@ -24,7 +24,6 @@ async function endBackends(target: Target): Promise<void> {
  * while clients work step by step. All is ready again at the end.
  *
  * @param step false when a client has nothing more to do
- * @param killsMax number of kills
  * @returns how often each was killed
  * @throws the first failure of a step
  */
@@ -33,13 +32,12 @@ export async function workUnderKills<Client>(
   random: SeededRandom,
   clients: readonly Client[],
   step: (client: Client) => Promise<boolean>,
-  killsMax = Number.POSITIVE_INFINITY,
 ): Promise<Record<string, number>> {
   const ended = new AbortController();
   const work = async (client: Client) => {
     while (!ended.signal.aborted && (await step(client)));
   };
-  const killing = killRepeatedly(target, random, killsMax, ended.signal);
+  const killing = killRepeatedly(target, random, ended.signal);
   killing.catch(() => ended.abort());
   const working = clients.map((client) =>
     work(client).catch((err: unknown) => {
@@ -54,11 +52,11 @@ export async function workUnderKills<Client>(
   return kills.status === 'fulfilled' ? kills.value : {};
 }
 
-async function killRepeatedly(target: Target, random: SeededRandom, killsMax: number, signal: AbortSignal) {
+async function killRepeatedly(target: Target, random: SeededRandom, signal: AbortSignal) {
   const backends = { name: BACKENDS_KILLED, breakIt: () => endBackends(target), repair: () => undefined };
   const kills = [...target.kills, backends];
   const counts: Record<string, number> = {};
-  for (let count = 0; count < killsMax && !signal.aborted; count += 1) {
+  while (!signal.aborted) {
     await pause(random.below(PAUSE_MS_MAX), undefined, { signal }).catch(() => undefined);
     const { name, breakIt, repair } = random.pick(kills);
     await breakIt();

@@ -315,8 +315,6 @@ interface RepeatOptions {
   readonly seed: number;
   readonly changes: number;
   readonly clients: number;
-  /** Unlimited unless set. */
-  readonly killsMax?: number;
 }
 
 /**
@@ -327,7 +325,7 @@ interface RepeatOptions {
  */
 export async function repeatChanges(
   target: Target,
-  { seed, changes, clients: clientCount, killsMax }: RepeatOptions,
+  { seed, changes, clients: clientCount }: RepeatOptions,
 ): Promise<Tally & { readonly kills: Record<string, number> }> {
   const random = new SeededRandom(seed);
   const tally = new Tally();
@@ -339,7 +337,7 @@ export async function repeatChanges(
     await client.step();
     return true;
   };
-  const kills = await workUnderKills(target, random, clients, step, killsMax);
+  const kills = await workUnderKills(target, random, clients, step);
   for (const client of clients) await client.verify();
   return { ...tally, kills };
 }
