@@ -41,7 +41,7 @@ export function createHubs({
 }) {
   const hubs = new Map<string, Hub>();
   const log = createEventLog(apps);
-  const { reconcile, forget } = createReconciler({ apps, log, logger, closeHub: close });
+  const { reconcile, reconcileSoon, forget } = createReconciler({ apps, log, logger, closeHub: close });
   const subscribe = onceATurn<Hub>(HUBS_PER_CALL, (opened) =>
     channels.subscribe(opened.map(({ applicationId }) => applicationId)),
   );
@@ -51,7 +51,7 @@ export function createHubs({
     hubs.set(hub.applicationId, hub);
     // Finds what happened between the verification of the key and the subscription.
     subscribe(hub).then(
-      () => reconcile([hub]),
+      () => reconcileSoon(hub),
       () => undefined,
     );
     return hub;
@@ -96,7 +96,7 @@ export function createHubs({
       // The hub's key or epoch, or the socket's, may be the older one, and the socket may have missed
       // an event that was broadcast before it joined.
       const { keyFingerprint, epoch, lastSequence } = application;
-      if (hub.keyFingerprint !== keyFingerprint || hub.epoch !== epoch || hub.cursor > lastSequence) void reconcile([hub]);
+      if (hub.keyFingerprint !== keyFingerprint || hub.epoch !== epoch || hub.cursor > lastSequence) reconcileSoon(hub);
       return socket;
     },
 
@@ -111,7 +111,7 @@ export function createHubs({
       const hub = hubs.get(applicationId);
       if (!hub) return;
       const frame = readFrame(applicationId, text);
-      if (!frame || !hub.accept(frame)) void reconcile([hub]);
+      if (!frame || !hub.accept(frame)) reconcileSoon(hub);
     },
 
     /** Subscribes for all hubs again, and reconciles what they missed. */
@@ -120,11 +120,11 @@ export function createHubs({
         const opened = batch.filter((hub) => !hub.isClosed);
         if (opened.length === 0) continue;
         await channels.subscribe(opened.map((hub) => hub.applicationId));
-        void reconcile(opened);
+        reconcileSoon(...opened);
       }
     },
 
-    /** Compares all hubs with the event log. Resolves when that is done, or has failed. */
+    /** Compares all hubs with the event log. Rejects at the end if some could not be reconciled. */
     reconcileAll: (): Promise<void> => reconcile(hubs.values()),
   };
 }

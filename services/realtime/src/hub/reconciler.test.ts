@@ -171,8 +171,8 @@ describe('a rotated key', () => {
 
 describe('a failing apps service', () => {
   const reconcilerLines = ({ lines }: TestNode) =>
-    lines.map(({ msg }) => msg as string).filter((msg) => msg.startsWith('reconciliation '));
-  const LOGGED = ['reconciliation failed and will be retried', 'reconciliation succeeds again'];
+    lines.map(({ msg }) => msg as string).filter((msg) => msg.startsWith('sweep '));
+  const LOGGED = ['sweep failed, to be tried again', 'sweep succeeds again'];
 
   it('closes no socket, is logged once, and clients receive all events afterwards', async () => {
     const node = await startNode(apps, redisUrl, { reconcileMs: 100 });

@@ -33,54 +33,32 @@ export function createReconciler({
 }) {
   const runs = new SharedCalls<void>();
   const pending = new Set<Hub>();
-  /** Hubs whose last reconciliation failed; the next periodic one includes them. */
-  const failed = new Set<Hub>();
-  let isFailing = false;
 
-  /** Reconciles hubs, in a run that begins after the call. Resolves at its end, never rejects. */
+  /**
+   * Reconciles hubs, in a run that begins after the call. Rejects at its end, once all others are
+   * reconciled, if the run failed for some.
+   */
   function reconcile(hubs: Iterable<Hub>): Promise<void> {
     for (const hub of hubs) if (!hub.isClosed) pending.add(hub);
-    return runs.ask('', run);
+    return runs.ask('', () => forAll(inBatches([...pending], HUBS_PER_CALL), CALLS_MAX, compare));
   }
 
-  async function run(): Promise<void> {
-    let failure: unknown;
-    try {
-      await pLimit(CALLS_MAX).map(inBatches([...pending], HUBS_PER_CALL), async (batch) => {
-        failure = (await compare(batch)) ?? failure;
-      });
-    } catch (err) {
-      failure = err;
-    }
-    if (failure && !isFailing) logger.warn({ err: failure }, 'reconciliation failed and will be retried');
-    if (isFailing && failed.size === 0) logger.info('reconciliation succeeds again');
-    isFailing = failed.size > 0;
-  }
+  /** The same without waiting. The next periodic reconciliation repeats what fails. */
+  const reconcileSoon = (...hubs: readonly Hub[]) => void reconcile(hubs).catch(() => undefined);
 
-  /** Returns the error of a hub that could not be repaired; throws where none could be compared. */
-  async function compare(batch: readonly Hub[]): Promise<unknown> {
+  async function compare(batch: readonly Hub[]): Promise<void> {
     const hubs = batch.filter((hub) => !hub.isClosed);
-    for (const hub of hubs) {
-      pending.delete(hub);
-      failed.add(hub);
-    }
-    if (hubs.length === 0) return undefined;
+    for (const hub of hubs) pending.delete(hub);
+    if (hubs.length === 0) return;
     const startedAt = performance.now();
-    const cursors = hubs.map((hub) => hub.cursor);
+    const cursors = new Map(hubs.map((hub) => [hub, hub.cursor]));
     const states = await apps.getLiveStates(hubs.map(({ applicationId }) => applicationId));
-    let failure: unknown;
-    await pLimit(REPAIRS_MAX).map(hubs, async (hub, i) => {
-      try {
-        const state = states.get(hub.applicationId);
-        const isOther = state && (state.epoch !== hub.epoch || state.lastSequence < (cursors[i] ?? 0));
-        if (isOther) await disconnect(hub);
-        else await repair(hub, state, startedAt);
-        failed.delete(hub);
-      } catch (err) {
-        failure = err;
-      }
+    await forAll(cursors, REPAIRS_MAX, async ([hub, cursor]) => {
+      const state = states.get(hub.applicationId);
+      const isOther = state && (state.epoch !== hub.epoch || state.lastSequence < cursor);
+      if (isOther) await disconnect(hub);
+      else await repair(hub, state, startedAt);
     });
-    return failure;
   }
 
   /**
@@ -113,7 +91,7 @@ export function createReconciler({
       if (socket.verifiedAt >= startedAt) isUncertain = true;
       else socket.close(CLOSE.keyRotated);
     });
-    if (isUncertain) void reconcile([hub]);
+    if (isUncertain) reconcileSoon(hub);
   }
 
   /** Fetches the events after the hub's cursor, up to a sequence or to the end of the log. */
@@ -128,17 +106,24 @@ export function createReconciler({
         return;
       }
       // The log was replaced after the comparison: the next one disconnects the clients.
-      if (first.epoch !== hub.epoch) return void reconcile([hub]);
+      if (first.epoch !== hub.epoch) return reconcileSoon(hub);
       if (first.sequence > hub.cursor + 1) hub.skipTo(first.sequence - 1);
       for (const frame of frames) hub.accept(frame);
     }
   }
 
-  const forget = (hub: Hub) => {
-    pending.delete(hub);
-    failed.delete(hub);
-  };
-  return { reconcile, forget };
+  return { reconcile, reconcileSoon, forget: (hub: Hub) => void pending.delete(hub) };
+}
+
+/** Runs a task for each item, some concurrently. Throws the last of their errors after all. */
+async function forAll<T>(items: Iterable<T>, concurrency: number, task: (item: T) => Promise<void>): Promise<void> {
+  let failure: unknown;
+  const run = (item: T) =>
+    task(item).catch((err: unknown) => {
+      failure = err;
+    });
+  await pLimit(concurrency).map(items, run);
+  if (failure) throw failure;
 }
 
 export function* inBatches<T>(items: readonly T[], size: number): Generator<T[]> {
