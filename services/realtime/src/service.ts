@@ -7,14 +7,13 @@ import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
 import { createChangePublisher } from '@latchkey/kit/redis/account-changes';
 import { addLiveClients } from '@latchkey/kit/redis/live-clients';
-import { connectInBackground, createFailFastRedis } from '@latchkey/kit/redis/redis';
+import { connectInBackground, createFailFastRedis, createSubscriber } from '@latchkey/kit/redis/redis';
 import { redisUrls } from '@latchkey/kit/redis/redis-url';
 import { checkServing } from '@latchkey/kit/rpc/client/peer-readiness';
 import { createSweeper } from '@latchkey/kit/sweeper/sweeper';
 import { COUNTING_INTERVAL_MS, createClientCount } from './client-count/client-count.ts';
 import type { RealtimeConfig } from './config.ts';
 import { createAppsClient } from './event/apps-client.ts';
-import { createEventSubscriber } from './event/event-subscriber.ts';
 import { createHubs } from './hub/hubs.ts';
 import { watchSockets } from './live-metrics.ts';
 import { createEndpoint, createWebSocketServer } from './server.ts';
@@ -48,10 +47,10 @@ export function createRealtimeService(
   const { appsTransport, logger = createLogger('realtime', config.LOG_LEVEL) } = deps;
   const limits = { ...DEFAULTS, ...deps.overrides };
   const apps = createAppsClient(appsTransport);
-  const subscriber = createEventSubscriber({
-    redisUrl: redisUrls(config).events,
-    logger,
-    onPublished: (applicationId, text) => hubs.receive(applicationId, text),
+  const subscriber = createSubscriber(redisUrls(config).events, logger, {
+    name: 'latchkey-realtime-subscriber',
+    topic: 'realtime',
+    onMessage: (applicationId, text) => hubs.receive(applicationId, text),
     // Retried when the connection is ready again; until then reconciliation finds events.
     onReady: () => void hubs.resubscribe().catch(() => undefined),
   });

@@ -1,5 +1,5 @@
 import type { Logger } from '../log/logger.ts';
-import { connectInBackground, createFailFastRedis, createSubscriber, type Redis } from './redis.ts';
+import { channelOf, connectInBackground, createFailFastRedis, createSubscriber } from './redis.ts';
 
 /** A change of what an account sees. It has no values: who shows them reads them again. */
 export interface AccountChange {
@@ -13,9 +13,6 @@ export const LIVE_CLIENTS = 'live_clients';
 /** The change that stands for any: messages may have been lost. */
 export const ANY_CHANGE: AccountChange = { kind: 'any' };
 
-/** The channel of an account, with the database, as Redis databases share channels. */
-const channelOf = ({ options }: Redis, accountId: string) => `latchkey:changes:${options.db ?? 0}:${accountId}`;
-
 /** Publishes changes of accounts. While Redis is away they are lost. */
 export function createChangePublisher(url: string, logger: Logger, name: string) {
   const redis = createFailFastRedis(url, logger, { name });
@@ -23,7 +20,7 @@ export function createChangePublisher(url: string, logger: Logger, name: string)
     publish(accountId: string, change: AccountChange): void {
       // Otherwise the first one would connect.
       if (redis.status !== 'ready') return;
-      redis.publish(channelOf(redis, accountId), JSON.stringify(change)).catch(() => undefined);
+      redis.publish(channelOf(redis, 'changes', accountId), JSON.stringify(change)).catch(() => undefined);
     },
     start: () => void connectInBackground(redis),
     stop: async () => redis.disconnect(),
@@ -44,19 +41,21 @@ export function createAccountChanges(url: string, logger: Logger, name: string) 
   const resubscribe = async () => {
     const accountIds = [...listenersOf.keys()];
     if (accountIds.length === 0) return;
-    await redis.subscribe(...accountIds.map((id) => channelOf(redis, id))).catch(() => undefined);
+    await subscriber.subscribe(accountIds).catch(() => undefined);
     for (const accountId of accountIds) notify(accountId, ANY_CHANGE);
   };
-  const redis = createSubscriber(url, logger, { name, onReady: () => void resubscribe() });
-  redis.on('message', (channel: string, text: string) => {
-    notify(channel.slice(channel.lastIndexOf(':') + 1), readChange(text));
+  const subscriber = createSubscriber(url, logger, {
+    name,
+    topic: 'changes',
+    onReady: () => void resubscribe(),
+    onMessage: (accountId, text) => notify(accountId, readChange(text)),
   });
   return {
-    start: () => connectInBackground(redis),
+    start: subscriber.start,
     /** Tells all listeners that no more changes come. */
     stop(): void {
       for (const accountId of listenersOf.keys()) notify(accountId, undefined);
-      redis.disconnect();
+      subscriber.stop();
     },
     /**
      * Calls a listener with each change from the moment when the promise resolves, and with
@@ -68,11 +67,11 @@ export function createAccountChanges(url: string, logger: Logger, name: string) 
       const listeners = listenersOf.get(accountId) ?? new Set();
       listenersOf.set(accountId, listeners.add(listener));
       // Without Redis, it is subscribed when that is back.
-      await redis.subscribe(channelOf(redis, accountId)).catch(() => undefined);
+      await subscriber.subscribe([accountId]).catch(() => undefined);
       return () => {
         if (!listeners.delete(listener) || listeners.size > 0) return;
         listenersOf.delete(accountId);
-        redis.unsubscribe(channelOf(redis, accountId)).catch(() => undefined);
+        subscriber.unsubscribe(accountId);
       };
     },
   };

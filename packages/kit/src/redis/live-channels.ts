@@ -1,5 +1,5 @@
 import type { Logger } from '../log/logger.ts';
-import { connectInBackground, createFailFastRedis, type Redis } from './redis.ts';
+import { channelOf, connectInBackground, createFailFastRedis } from './redis.ts';
 
 /** An event of an application as the apps service publishes it. Later releases may add to it. */
 export interface PublishedEvent {
@@ -14,10 +14,6 @@ export interface PublishedEvent {
   readonly createdAt: string;
 }
 
-/** The channel of an application, with the database, as Redis databases share channels. */
-export const eventChannelOf = ({ options }: Pick<Redis, 'options'>, applicationId: string): string =>
-  `latchkey:realtime:${options.db ?? 0}:${applicationId}`;
-
 const PUBLISH_MS_MAX = 1_000;
 
 /** Publishes events to the nodes that have subscribed to their applications. */
@@ -29,7 +25,7 @@ export function createEventPublisher(url: string, logger: Logger, name: string, 
     /** Publishes all, in order. Throws within a second when Redis did not take all of them. */
     async publish(events: readonly PublishedEvent[]): Promise<void> {
       const pipeline = redis.pipeline();
-      for (const event of events) pipeline.publish(eventChannelOf(redis, event.applicationId), JSON.stringify(event));
+      for (const event of events) pipeline.publish(channelOf(redis, 'realtime', event.applicationId), JSON.stringify(event));
       const results = (await pipeline.exec()) ?? [];
       for (const [err] of results) if (err) throw err;
     },

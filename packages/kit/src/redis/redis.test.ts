@@ -111,16 +111,19 @@ describe('the check of access', () => {
 });
 
 describe('a subscriber', () => {
-  const CHANNEL = 'latchkey:test';
+  const CHANNEL = 'latchkey:changes:0:id';
 
   async function subscribe() {
     const { logger, lines } = memoryLogger();
     const heard: string[] = [];
-    const onReady = () => void subscriber.subscribe(CHANNEL).catch(() => undefined);
-    const subscriber = createSubscriber(ownRedis.url, logger, { name: 'latchkey-test-subscriber', onReady });
-    onTestFinished(() => subscriber.disconnect());
-    subscriber.on('message', (_channel, message: string) => heard.push(message));
-    await connectInBackground(subscriber);
+    const subscriber = createSubscriber(ownRedis.url, logger, {
+      name: 'latchkey-test-subscriber',
+      topic: 'changes',
+      onReady: () => void subscriber.subscribe(['id']).catch(() => undefined),
+      onMessage: (_id, message) => heard.push(message),
+    });
+    onTestFinished(() => subscriber.stop());
+    await subscriber.start();
     const hears = (message: string) =>
       eventually(async () => {
         await ownRedis.ask((client) => client.publish(CHANNEL, message));
@@ -134,7 +137,7 @@ describe('a subscriber', () => {
     const { subscriber, hears, messages } = await subscribe();
     await ownRedis.stop();
     await eventually(() => messages().length === 1);
-    await expect(subscriber.subscribe('latchkey:other')).rejects.toThrow();
+    await expect(subscriber.subscribe(['other'])).rejects.toThrow();
     await ownRedis.start();
     const startedAt = performance.now();
     await hears('second');
@@ -149,15 +152,17 @@ describe('a subscriber', () => {
     onTestFinished(() => void vi.useRealTimers());
     const { subscriber, hears, messages } = await subscribe();
     const other = await testRedis();
-    const idle = createSubscriber(other.url, memoryLogger().logger, { name: 'idle', onReady: () => undefined });
-    onTestFinished(() => idle.disconnect());
-    await connectInBackground(idle);
-    const closed = new Promise((resolve) => subscriber.once('close', resolve));
+    const ignore = () => undefined;
+    const options = { name: 'idle', topic: 'changes', onReady: ignore, onMessage: ignore } as const;
+    const idle = createSubscriber(other.url, memoryLogger().logger, options);
+    onTestFinished(() => idle.stop());
+    await idle.start();
+    const closed = new Promise((resolve) => subscriber.redis.once('close', resolve));
     ownRedis.freeze();
     onTestFinished(() => ownRedis.thaw());
     const idleSince = performance.now();
     let closes = 0;
-    idle.on('close', () => {
+    idle.redis.on('close', () => {
       closes += 1;
     });
     vi.advanceTimersByTime(5_000);
@@ -173,8 +178,8 @@ describe('a subscriber', () => {
     ownRedis.freeze();
     onTestFinished(() => ownRedis.thaw());
     const startedAt = performance.now();
-    subscriber.disconnect();
-    await eventually(() => subscriber.status === 'end');
+    subscriber.stop();
+    await eventually(() => subscriber.redis.status === 'end');
     expect(performance.now() - startedAt).toBeLessThan(2_000);
   });
 });

@@ -61,16 +61,29 @@ export function createFailFastRedis(
   return redis;
 }
 
+/** Kind of messages on channels: changes of accounts, or events of applications. */
+type Topic = 'changes' | 'realtime';
+
+/** The channel of an id, with the database, as Redis databases share channels. */
+export const channelOf = ({ options }: Pick<Redis, 'options'>, topic: Topic, id: string): string =>
+  `latchkey:${topic}:${options.db ?? 0}:${id}`;
+
 /**
- * Creates a connection for pub/sub; the caller subscribes in `onReady`. Nothing is queued while
- * Redis is down, and subscriptions end with their connection. Pings detect a frozen Redis or a cut
- * network within 10 s. `disconnect()` closes it immediately, whatever state Redis is in.
+ * Creates a connection for pub/sub. Nothing is queued while Redis is down, and subscriptions end
+ * with their connection: the caller subscribes again in `onReady`. Pings detect a frozen Redis or a
+ * cut network within 10 s. `stop()` closes it immediately, whatever state Redis is in.
  */
 export function createSubscriber(
   url: string,
   logger: Logger,
-  { name, onReady }: { readonly name: string; readonly onReady: () => void },
-): Redis {
+  options: {
+    readonly name: string;
+    readonly topic: Topic;
+    readonly onReady: () => void;
+    readonly onMessage: (id: string, text: string) => void;
+  },
+) {
+  const { name, topic, onReady, onMessage } = options;
   const redis = createFailFastRedis(url, logger, {
     name,
     reconnectDelayMsMax: 500,
@@ -88,7 +101,18 @@ export function createSubscriber(
     pings = setInterval(() => void redis.ping().catch(() => undefined), PING_INTERVAL_MS);
     onReady();
   });
-  return redis;
+  redis.on('message', (channel: string, text: string) => onMessage(channel.slice(channel.lastIndexOf(':') + 1), text));
+  return {
+    redis,
+    start: () => connectInBackground(redis),
+    stop: () => redis.disconnect(),
+    async subscribe(ids: readonly string[]): Promise<void> {
+      await redis.subscribe(...ids.map((id) => channelOf(redis, topic, id)));
+    },
+    unsubscribe(id: string): void {
+      redis.unsubscribe(channelOf(redis, topic, id)).catch(() => undefined);
+    },
+  };
 }
 
 /** Connects without failing when Redis is down: the connection retries in the background. */

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { DescMessage, DescMethodUnary, MessageShape } from '@bufbuild/protobuf';
 import { Code, ConnectError, type UnaryResponse } from '@connectrpc/connect';
 import { DEADLINES_MS } from './deadlines.ts';
@@ -16,6 +17,33 @@ function deadlineExceeded(): ConnectError {
 
 export function tooLarge(what: 'request' | 'response'): ConnectError {
   return new ConnectError(`the ${what} is larger than ${MESSAGE_BYTES_MAX} bytes`, Code.ResourceExhausted);
+}
+
+/**
+ * Reads the body of a request or a response, and stores none of it beyond the limit.
+ *
+ * @param toCutOff makes the error of a body that ends too early
+ */
+export function readWhole(
+  message: IncomingMessage,
+  what: 'request' | 'response',
+  toCutOff: (err: Error) => ConnectError,
+): Promise<Buffer> {
+  if (Number(message.headers['content-length'] ?? 0) > MESSAGE_BYTES_MAX) return Promise.reject(tooLarge(what));
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    message.on('data', (chunk: Buffer) => {
+      size += chunk.byteLength;
+      if (size <= MESSAGE_BYTES_MAX) chunks.push(chunk);
+      else {
+        chunks.length = 0;
+        reject(tooLarge(what));
+      }
+    });
+    message.on('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
+    message.on('error', (err) => reject(toCutOff(err)));
+  });
 }
 
 /** The error of a call that an aborted signal ended: a deadline, or else a cancellation. */

@@ -1,8 +1,8 @@
 import { createDatabase } from '@latchkey/kit/database/database';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { createQueueProducer } from '@latchkey/kit/queue/producer';
-import { createEventPublisher, eventChannelOf, type PublishedEvent } from '@latchkey/kit/redis/live-channels';
-import { Redis } from '@latchkey/kit/redis/redis';
+import { createEventPublisher, type PublishedEvent } from '@latchkey/kit/redis/live-channels';
+import { channelOf, Redis } from '@latchkey/kit/redis/redis';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { eventually } from '@latchkey/testkit/eventually';
 import { statementsOf } from '@latchkey/testkit/postgres/statements';
@@ -48,7 +48,7 @@ async function listen(): Promise<PublishedEvent[]> {
   onTestFinished(() => subscriber.disconnect());
   subscriber.on('pmessage', (_pattern, channel: string, text: string) => {
     const event = JSON.parse(text);
-    if (channel === eventChannelOf(subscriber, event.applicationId)) events.push(event);
+    if (channel === channelOf(subscriber, 'realtime', event.applicationId)) events.push(event);
   });
   await subscriber.psubscribe('*');
   return events;

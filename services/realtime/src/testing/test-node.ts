@@ -1,7 +1,6 @@
 import { toJson } from '@bufbuild/protobuf';
 import { createLogger } from '@latchkey/kit/log/logger';
-import { eventChannelOf } from '@latchkey/kit/redis/live-channels';
-import { Redis } from '@latchkey/kit/redis/redis';
+import { channelOf, Redis } from '@latchkey/kit/redis/redis';
 import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { onTestFinished } from 'vitest';
 import { readRealtimeConfig } from '../config.ts';
@@ -52,7 +51,8 @@ export function createPublisher(redisUrl: string) {
   const redis = new Redis(redisUrl, { maxRetriesPerRequest: 1, commandTimeout: 5_000 });
   redis.on('error', () => undefined);
   onTestFinished(() => redis.disconnect());
-  const publish = async ({ id }: FakeApplication, text: string) => void (await redis.publish(eventChannelOf(redis, id), text));
+  const publish = async ({ id }: FakeApplication, text: string) =>
+    void (await redis.publish(channelOf(redis, 'realtime', id), text));
   return {
     publish,
     async broadcast(application: FakeApplication, ...events: readonly LiveEvent[]) {

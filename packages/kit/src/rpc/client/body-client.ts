@@ -7,9 +7,9 @@ import { releaseBytes } from '../../http/write-chunk.ts';
 import { formatTraceparent, inSpan } from '../../telemetry/tracing.ts';
 import { createAgent, request } from '../../tls/client-tls.ts';
 import type { ServiceTls } from '../../tls/service-tls.ts';
-import { runCall, tooLarge } from '../call.ts';
+import { readWhole, runCall } from '../call.ts';
 import { bearer } from '../credentials.ts';
-import { MESSAGE_BYTES_MAX, REQUEST_ID_HEADER, TRACEPARENT_HEADER } from '../route.ts';
+import { REQUEST_ID_HEADER, TRACEPARENT_HEADER } from '../route.ts';
 import { readMessage, type WholeResponse } from './read-response.ts';
 
 export interface BodyCall {
@@ -75,9 +75,10 @@ function createUpload(body: Readable, byteSize: number | undefined) {
     const isWhole = isSent;
     // A service that answers early wants no more.
     if (!isWhole) stopReading();
-    const response = await readWhole(res);
-    if (response.status === 200 && !isWhole) throw new ConnectError('the body was answered before it was sent', Code.Internal);
-    return response;
+    const body = await readWhole(res, 'response', unreachable);
+    const { statusCode: status = 0, headers } = res;
+    if (status === 200 && !isWhole) throw new ConnectError('the body was answered before it was sent', Code.Internal);
+    return { status, headers, body };
   }
 
   function pump(to: ClientRequest, cut: () => void): void {
@@ -136,20 +137,4 @@ function cutOff(): ConnectError {
 /** The error of a request that could not be sent, or got no whole response. */
 export function unreachable(err: Error): ConnectError {
   return new ConnectError(err.message, Code.Unavailable, undefined, undefined, err);
-}
-
-async function readWhole(res: IncomingMessage): Promise<WholeResponse> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  try {
-    for await (const chunk of res as AsyncIterable<Buffer>) {
-      size += chunk.byteLength;
-      if (size > MESSAGE_BYTES_MAX) throw tooLarge('response');
-      chunks.push(chunk);
-    }
-  } catch (err) {
-    throw err instanceof ConnectError ? err : unreachable(err as Error);
-  }
-  if (!res.complete) throw unreachable(new Error('the response was cut off'));
-  return { status: res.statusCode ?? 0, headers: res.headers, body: Buffer.concat(chunks) };
 }

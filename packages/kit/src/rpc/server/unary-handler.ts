@@ -5,11 +5,11 @@ import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
 import { ensureRequestId } from '../../http/request.ts';
 import type { Logger } from '../../log/logger.ts';
 import { BATCH_TYPE, type BatchPart, decodeBatch, encodeBatch } from '../batch.ts';
-import { runCall, tooLarge } from '../call.ts';
+import { readWhole, runCall } from '../call.ts';
 import type { CallFacts, ResponseFacts } from '../client/batched-calls.ts';
 import { MESSAGE_TYPE } from '../client/read-response.ts';
 import { DEADLINES_MS } from '../deadlines.ts';
-import { MESSAGE_BYTES_MAX, REQUEST_ID_HEADER } from '../route.ts';
+import { REQUEST_ID_HEADER } from '../route.ts';
 import type { CallCounter } from './call-counter.ts';
 import { encodeMessage, send, sendError, sendMessage } from './send-response.ts';
 import { UnaryContext } from './unary-context.ts';
@@ -124,24 +124,8 @@ function parseTimeout(value: string | string[] | undefined): number {
   return Math.min(Number(value), DEADLINES_MS.longest);
 }
 
-/** Reads the whole body, and stores none of it beyond the limit. */
-function readBody(req: IncomingMessage): Promise<Buffer> {
-  if (Number(req.headers['content-length'] ?? 0) > MESSAGE_BYTES_MAX) return Promise.reject(tooLarge('request'));
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    req.on('data', (chunk: Buffer) => {
-      size += chunk.byteLength;
-      if (size <= MESSAGE_BYTES_MAX) chunks.push(chunk);
-      else {
-        chunks.length = 0;
-        reject(tooLarge('request'));
-      }
-    });
-    req.on('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
-    req.on('error', () => reject(new ConnectError('the request was cut off', Code.Canceled)));
-  });
-}
+const readBody = (req: IncomingMessage) =>
+  readWhole(req, 'request', () => new ConnectError('the request was cut off', Code.Canceled));
 
 function parseMessage(method: UnaryMethod['method'], body: Uint8Array): Message {
   try {
