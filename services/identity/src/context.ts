@@ -13,7 +13,6 @@ import { createAppsClient } from './apps/apps.client.ts';
 import { createCredentialFailureLog } from './audit/credential-failures.ts';
 import { createEpochs, type Epochs } from './authentication/principal-epoch.ts';
 import type { IdentityConfig } from './config.ts';
-import type { IdentityDatabase } from './db/schema.ts';
 import { createIssuers } from './oidc/issuer.ts';
 import { createIssuerKeys } from './trusted-issuer/issuer-keys.ts';
 
@@ -40,7 +39,7 @@ export interface ContextDeps {
 export function openContext(config: IdentityConfig, logger: Logger, deps: ContextDeps) {
   const { clock = () => new Date(), wait, oidcTimeoutMs } = deps;
   const { DATABASE_URL: url, DATABASE_POOL_MAX: poolMax, SECRET_KEY } = config;
-  const database = createDatabase<IdentityDatabase>({ url, schema: SCHEMA, poolMax, logger });
+  const database = createDatabase<unknown>({ url, schema: SCHEMA, poolMax, logger });
   const redis = createFailFastRedis(redisUrls(config).limits, logger, { name: 'latchkey-identity' });
   const internalHosts = new Set(config.TRUSTED_ISSUER_INTERNAL_HOSTS);
   const ctx = {

@@ -83,7 +83,7 @@ describe('a forgotten password', () => {
     const statementsFor = async (email: string) =>
       (await statementsOf(() => credentials.startPasswordReset({ email }))).map(({ text }) => text);
     const sent = await statementsFor(unknown);
-    expect(sent.filter((text) => text.startsWith('insert into "mail"'))).toHaveLength(1);
+    expect(sent.filter((text) => text.includes('insert into mail '))).toHaveLength(1);
     expect(await statementsFor(one.email)).toEqual(sent);
     const other = someSignUp().email;
     await forgot(other);

@@ -1,26 +1,40 @@
 import { ApiKeyOrder } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
-import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
+import { sql } from 'kysely';
 import { lockAccount } from '../account/account.store.ts';
-import type { ApiKeyTable, Db } from '../db/schema.ts';
+import { assignmentsOf, type Db, valuesOf } from '../db/schema.ts';
 
-export type ApiKeyRow = Selectable<ApiKeyTable>;
+export interface ApiKeyRow {
+  readonly id: string;
+  readonly account_id: string;
+  readonly name: string;
+  readonly public_id: string;
+  readonly scopes: string[];
+  readonly all_applications: boolean;
+  readonly application_ids: string[];
+  readonly trusted_issuer_id: string | null;
+  readonly expires_at: Date | null;
+  readonly revoked_at: Date | null;
+  readonly last_used_at: Date | null;
+  readonly last_used_ip: string | null;
+}
 
 export interface ApiKeyRef {
   readonly accountId: string;
   readonly apiKeyId: string;
 }
 
-const keysOf = (db: Db, accountId: string) => db.selectFrom('api_key').where('account_id', '=', accountId);
+const keysOf = (accountId: string) => sql`from api_key where account_id = ${accountId}`;
 
 /** Those in the lists of keys: of trusted issuers only the ones that have not expired. */
-const listedOf = (db: Db, accountId: string, now: Date) =>
-  keysOf(db, accountId).where(({ eb, or }) => or([eb('trusted_issuer_id', 'is', null), eb('expires_at', '>', now)]));
+const listedOf = (accountId: string, now: Date) =>
+  sql`${keysOf(accountId)} and (trusted_issuer_id is null or expires_at > ${now})`;
 
 export async function selectApiKeys(db: Db, accountId: string, now: Date, after: string | undefined, limit: number) {
-  const page = listedOf(db, accountId, now).selectAll().orderBy('created_at').orderBy('id').limit(limit);
-  if (!after) return page.execute();
-  const last = keysOf(db, accountId).select(['created_at', 'id']).where('id', '=', after);
-  return page.where(({ eb, refTuple }) => eb(refTuple('created_at', 'id'), '>', last.$asTuple('created_at', 'id'))).execute();
+  const isLater = sql`and (created_at, id) > (select created_at, id ${keysOf(accountId)} and id = ${after})`;
+  const { rows } = await sql<ApiKeyRow>`
+    select * ${listedOf(accountId, now)} ${after === undefined ? sql`` : isLater}
+    order by created_at, id limit ${limit}`.execute(db);
+  return rows;
 }
 
 const BY_NAME = sql`lower(name)`;
@@ -41,57 +55,52 @@ export interface ApiKeyPage {
 
 export async function selectApiKeyPage(db: Db, accountId: string, now: Date, page: ApiKeyPage) {
   const { search, order, descending, offset, limit } = page;
-  const isFound = sql<boolean>`strpos(lower(name), lower(${search}::text)) > 0`;
-  const listed = listedOf(db, accountId, now);
-  const found = search === '' ? listed : listed.where(isFound);
-  const direction = descending ? sql`desc nulls last` : sql`asc nulls last`;
-  const inOrder = found.orderBy(sql`${ORDERS[order]} ${direction}`).orderBy('created_at').orderBy('id');
-  const [rows, { total }] = await Promise.all([
-    inOrder.selectAll().limit(limit).offset(offset).execute(),
-    found.select(sql<number>`count(*)::int`.as('total')).executeTakeFirstOrThrow(),
+  const isFound = search === '' ? sql`` : sql`and strpos(lower(name), lower(${search}::text)) > 0`;
+  const found = sql`${listedOf(accountId, now)} ${isFound}`;
+  const direction = descending ? sql`desc` : sql`asc`;
+  const [{ rows }, counted] = await Promise.all([
+    sql<ApiKeyRow>`
+      select * ${found} order by ${ORDERS[order]} ${direction} nulls last, created_at, id
+      limit ${limit} offset ${offset}`.execute(db),
+    sql<{ total: number }>`select count(*)::int as total ${found}`.execute(db),
   ]);
-  return { apiKeys: rows, total };
+  return { apiKeys: rows, total: counted.rows[0]?.total ?? 0 };
 }
 
 export async function selectApiKey(db: Db, accountId: string, column: 'id' | 'public_id', value: string) {
-  return keysOf(db, accountId).selectAll().where(column, '=', value).executeTakeFirst();
+  return (await sql<ApiKeyRow>`select * ${keysOf(accountId)} and ${sql.ref(column)} = ${value}`.execute(db)).rows[0];
 }
 
 /** Locks the account before, as its deletion does: in another order the two would deadlock. */
 export async function lockApiKey(tx: Db, { accountId, apiKeyId }: ApiKeyRef): Promise<ApiKeyRow | undefined> {
   await lockAccount(tx, accountId);
-  return keysOf(tx, accountId).selectAll().where('id', '=', apiKeyId).forUpdate().executeTakeFirst();
+  return (await sql<ApiKeyRow>`select * ${keysOf(accountId)} and id = ${apiKeyId} for update`.execute(tx)).rows[0];
 }
 
 export async function countActiveApiKeys(db: Db, accountId: string, now: Date): Promise<number> {
-  const { count } = await keysOf(db, accountId)
-    .select(sql<number>`count(*)::int`.as('count'))
-    .where('trusted_issuer_id', 'is', null)
-    .where('revoked_at', 'is', null)
-    .where(({ eb, or }) => or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]))
-    .executeTakeFirstOrThrow();
-  return count;
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count ${keysOf(accountId)}
+      and trusted_issuer_id is null and revoked_at is null and (expires_at is null or expires_at > ${now})`.execute(db);
+  return rows[0]?.count ?? 0;
 }
 
 const DELETED_AT_ONCE_MAX = 100;
 
 /** Deletes some revoked and expired keys beyond the newest: a list of keys reads all of them. */
 export async function deleteInactiveApiKeys(tx: Db, accountId: string, now: Date, kept: number): Promise<void> {
-  const inactive = keysOf(tx, accountId)
-    .select('id')
-    .where('trusted_issuer_id', 'is', null)
-    .where(({ eb, or }) => or([eb('revoked_at', 'is not', null), eb('expires_at', '<=', now)]))
-    .orderBy('created_at', 'desc')
-    .orderBy('id', 'desc')
-    .offset(kept)
-    .limit(DELETED_AT_ONCE_MAX);
-  await tx.deleteFrom('api_key').where('id', 'in', inactive).execute();
+  await sql`
+    delete from api_key where id in (
+      select id ${keysOf(accountId)} and trusted_issuer_id is null and (revoked_at is not null or expires_at <= ${now})
+      order by created_at desc, id desc limit ${DELETED_AT_ONCE_MAX} offset ${kept})`.execute(tx);
 }
 
-export async function insertApiKey(tx: Db, row: Insertable<ApiKeyTable>): Promise<ApiKeyRow> {
-  return tx.insertInto('api_key').values(row).returningAll().executeTakeFirstOrThrow();
+export async function insertApiKey(tx: Db, row: object): Promise<ApiKeyRow> {
+  return (await sql<ApiKeyRow>`insert into api_key ${valuesOf(row)} returning *`.execute(tx)).rows[0] as ApiKeyRow;
 }
 
-export async function updateApiKeyRow(tx: Db, id: string, changes: Updateable<ApiKeyTable>): Promise<ApiKeyRow> {
-  return tx.updateTable('api_key').set(changes).where('id', '=', id).returningAll().executeTakeFirstOrThrow();
+type Changes = Partial<ApiKeyRow> & { readonly updated_at: Date };
+
+export async function updateApiKeyRow(tx: Db, id: string, changes: Changes): Promise<ApiKeyRow> {
+  const { rows } = await sql<ApiKeyRow>`update api_key set ${assignmentsOf(changes)} where id = ${id} returning *`.execute(tx);
+  return rows[0] as ApiKeyRow;
 }

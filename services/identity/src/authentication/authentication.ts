@@ -1,19 +1,19 @@
 import { isIP } from 'node:net';
 import { hmac } from '@latchkey/kit/crypto/secrets';
-import type { Selectable } from 'kysely';
 import type pg from 'pg';
+import type { ApiKeyRow } from '../api-key/api-key.store.ts';
 import { parseApiKeyText } from '../api-key/api-key-text.ts';
 import type { IdentityContext } from '../context.ts';
-import type { ApiKeyTable, SessionTable } from '../db/schema.ts';
 import { errors } from '../proto-errors.ts';
+import type { SessionRow } from '../session/session.store.ts';
 import { csrfTokenOf, hashSessionToken, isSessionAlive, toStoredUserAgent } from '../session/session.ts';
 import { apiKeyEpoch, sessionEpoch } from './principal-epoch.ts';
 
 /** A use from the same address is recorded once in this time (authentication.proto). */
 const USE_INTERVAL_MS = 60_000;
 
-type StoredApiKey = Selectable<ApiKeyTable> & { readonly username: string };
-type StoredSession = Selectable<SessionTable> & { readonly username: string };
+type StoredApiKey = ApiKeyRow & { readonly username: string };
+type StoredSession = SessionRow & { readonly username: string };
 
 /** A subquery instead of a join leaves the planner one way to find one row. */
 const USERNAME = '(select username from account where account.id = account_id) as username';

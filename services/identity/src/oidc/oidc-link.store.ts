@@ -1,51 +1,54 @@
-import type { Insertable, Selectable } from 'kysely';
-import type { Db, OidcLinkTable } from '../db/schema.ts';
+import { sql } from 'kysely';
+import { type Db, valuesOf } from '../db/schema.ts';
 
 /** Primary key, which a second link of a subject violates. */
 export const SUBJECT_INDEX = 'oidc_link_subject';
 
-type Subject = Pick<Selectable<OidcLinkTable>, 'issuer' | 'subject'>;
+interface Subject {
+  readonly issuer: string;
+  readonly subject: string;
+}
+
+type LinkRow = Subject & { readonly account_id: string; readonly created_at: Date };
 
 export async function selectLinkedAccount(db: Db, { issuer, subject }: Subject) {
-  return db
-    .selectFrom('oidc_link')
-    .innerJoin('account', 'account.id', 'oidc_link.account_id')
-    .select(['account.id as accountId', 'account.sign_in_generation as generation'])
-    .where('issuer', '=', issuer)
-    .where('subject', '=', subject)
-    .executeTakeFirst();
+  const { rows } = await sql<{ accountId: string; generation: number }>`
+    select account.id as "accountId", sign_in_generation as generation
+    from oidc_link join account on account.id = account_id
+    where issuer = ${issuer} and subject = ${subject}`.execute(db);
+  return rows[0];
 }
 
-export async function insertLink(db: Db, row: Insertable<OidcLinkTable>): Promise<void> {
-  await db.insertInto('oidc_link').values(row).execute();
+export async function insertLink(db: Db, row: LinkRow): Promise<void> {
+  await sql`insert into oidc_link ${valuesOf(row)}`.execute(db);
 }
 
-export async function insertLinkOnce(tx: Db, row: Insertable<OidcLinkTable>): Promise<boolean> {
-  const inserted = tx.insertInto('oidc_link').values(row);
-  const { numInsertedOrUpdatedRows = 0n } = await inserted
-    .onConflict((conflict) => conflict.constraint(SUBJECT_INDEX).doNothing())
-    .executeTakeFirstOrThrow();
-  return numInsertedOrUpdatedRows > 0n;
+export async function insertLinkOnce(tx: Db, row: LinkRow): Promise<boolean> {
+  const { numAffectedRows = 0n } = await sql`
+    insert into oidc_link ${valuesOf(row)} on conflict on constraint ${sql.ref(SUBJECT_INDEX)} do nothing`.execute(tx);
+  return numAffectedRows > 0n;
 }
 
-export async function selectLinksOf(db: Db, accountId: string) {
-  const links = db.selectFrom('oidc_link').selectAll().where('account_id', '=', accountId);
-  return links.orderBy('created_at').orderBy('issuer').orderBy('subject').execute();
+export async function selectLinksOf(db: Db, accountId: string): Promise<LinkRow[]> {
+  const { rows } = await sql<LinkRow>`
+    select * from oidc_link where account_id = ${accountId} order by created_at, issuer, subject`.execute(db);
+  return rows;
 }
 
 export async function deleteLinks(tx: Db, links: readonly Subject[]): Promise<void> {
   for (const { issuer, subject } of links) {
-    await tx.deleteFrom('oidc_link').where('issuer', '=', issuer).where('subject', '=', subject).execute();
+    await sql`delete from oidc_link where issuer = ${issuer} and subject = ${subject}`.execute(tx);
   }
 }
 
 export async function deleteLinksOf(tx: Db, accountId: string): Promise<number> {
-  const { numDeletedRows } = await tx.deleteFrom('oidc_link').where('account_id', '=', accountId).executeTakeFirst();
-  return Number(numDeletedRows);
+  const { numAffectedRows } = await sql`delete from oidc_link where account_id = ${accountId}`.execute(tx);
+  return Number(numAffectedRows);
 }
 
 export async function updatePictureUrl(db: Db, accountId: string, pictureUrl: string | undefined): Promise<void> {
   if (pictureUrl === undefined) return;
-  const account = db.updateTable('account').set({ picture_url: pictureUrl }).where('id', '=', accountId);
-  await account.where('picture_url', 'is distinct from', pictureUrl).execute();
+  await sql`
+    update account set picture_url = ${pictureUrl}
+    where id = ${accountId} and picture_url is distinct from ${pictureUrl}`.execute(db);
 }

@@ -1,12 +1,25 @@
-import type { Insertable, Selectable } from 'kysely';
-import type { Db, SessionTable } from '../db/schema.ts';
+import { type RawBuilder, sql } from 'kysely';
+import { type Db, valuesOf } from '../db/schema.ts';
 
-export type SessionRow = Selectable<SessionTable>;
+export interface SessionRow {
+  readonly id: string;
+  readonly account_id: string;
+  readonly token_hash: Buffer;
+  readonly created_at: Date;
+  readonly last_seen_at: Date;
+  readonly last_used_ip: string | null;
+  readonly user_agent: string | null;
+  readonly expires_at: Date;
+}
+
 /** Names a session by its id and its account, or by its token. */
 export type SessionRef = Pick<SessionRow, 'id' | 'account_id'> | Pick<SessionRow, 'token_hash'>;
 
-export async function insertSession(tx: Db, row: Insertable<SessionTable>): Promise<void> {
-  await tx.insertInto('session').values(row).execute();
+const isNamed = (session: SessionRef) =>
+  'id' in session ? sql`id = ${session.id} and account_id = ${session.account_id}` : sql`token_hash = ${session.token_hash}`;
+
+export async function insertSession(tx: Db, row: SessionRow): Promise<void> {
+  await sql`insert into session ${valuesOf(row)}`.execute(tx);
 }
 
 export async function selectOpenSessions(
@@ -14,26 +27,26 @@ export async function selectOpenSessions(
   { accountId, currentId, now, idleSince }: { accountId: string; currentId: string | undefined; now: Date; idleSince: Date },
   limit: number,
 ) {
-  const open = db
-    .selectFrom('session')
-    .select(['id', 'created_at', 'last_seen_at as last_used_at', 'last_used_ip', 'user_agent'])
-    .where('account_id', '=', accountId)
-    .where('expires_at', '>', now)
-    .where('last_seen_at', '>', idleSince);
-  const current = currentId === undefined ? [] : await open.where('id', '=', currentId).execute();
+  const select = async (which: RawBuilder<unknown>) => {
+    const { rows } = await sql<Pick<SessionRow, 'id'>>`
+      select id, created_at, last_seen_at as last_used_at, last_used_ip, user_agent from session
+      where account_id = ${accountId} and expires_at > ${now} and last_seen_at > ${idleSince} ${which}`.execute(db);
+    return rows;
+  };
+  const current = currentId === undefined ? [] : await select(sql`and id = ${currentId}`);
   // In the order of the index: a script may have opened 100,000.
-  const latest = await open.orderBy('last_seen_at', 'desc').orderBy('id', 'desc').limit(limit).execute();
+  const latest = await select(sql`order by last_seen_at desc, id desc limit ${limit}`);
   return [...current, ...latest.filter(({ id }) => id !== currentId)].slice(0, limit);
 }
 
 export async function lockSession(tx: Db, session: SessionRef): Promise<SessionRow | undefined> {
-  const named = tx.selectFrom('session').where(({ and }) => and(session));
-  return named.selectAll().forShare().executeTakeFirst();
+  return (await sql<SessionRow>`select * from session where ${isNamed(session)} for share`.execute(tx)).rows[0];
 }
 
 export async function deleteSession(tx: Db, session: SessionRef) {
-  const named = tx.deleteFrom('session').where(({ and }) => and(session));
-  return named.returning(['id', 'account_id', 'token_hash']).executeTakeFirst();
+  const { rows } = await sql<Pick<SessionRow, 'id' | 'account_id' | 'token_hash'>>`
+    delete from session where ${isNamed(session)} returning id, account_id, token_hash`.execute(tx);
+  return rows[0];
 }
 
 /**
@@ -41,9 +54,9 @@ export async function deleteSession(tx: Db, session: SessionRef) {
  * @returns the hashes of the sessions' tokens
  */
 export async function deleteSessionsOf(tx: Db, accountId: string, keptId?: string): Promise<Buffer[]> {
-  const account = tx.updateTable('account').where('id', '=', accountId);
-  await account.set((row) => ({ sign_in_generation: row('sign_in_generation', '+', 1) })).execute();
-  const all = tx.deleteFrom('session').where('account_id', '=', accountId).returning('token_hash');
-  const rows = await (keptId === undefined ? all : all.where('id', '<>', keptId)).execute();
+  await sql`update account set sign_in_generation = sign_in_generation + 1 where id = ${accountId}`.execute(tx);
+  const { rows } = await sql<Pick<SessionRow, 'token_hash'>>`
+    delete from session where account_id = ${accountId} ${keptId === undefined ? sql`` : sql`and id <> ${keptId}`}
+    returning token_hash`.execute(tx);
   return rows.map((row) => row.token_hash);
 }

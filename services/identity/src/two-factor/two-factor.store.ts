@@ -1,48 +1,55 @@
-import type { Insertable, Selectable, Updateable } from 'kysely';
-import type { Db, TwoFactorTable } from '../db/schema.ts';
+import { sql } from 'kysely';
+import { assignmentsOf, type Db, valuesOf } from '../db/schema.ts';
 
-export type TwoFactorRow = Selectable<TwoFactorTable>;
-type PendingSecret = Pick<Insertable<TwoFactorTable>, 'account_id' | 'secret_sealed' | 'created_at'>;
+export interface TwoFactorRow {
+  readonly account_id: string;
+  readonly secret_sealed: Buffer;
+  readonly enabled_at: Date | null;
+  readonly last_step: number | null;
+  readonly recent_failures: readonly Date[];
+  readonly created_at: Date;
+}
+type PendingSecret = Pick<TwoFactorRow, 'account_id' | 'secret_sealed' | 'created_at'>;
 
 /** Stores a secret that is not enabled, unless one is enabled. Earlier failures still count. */
 export async function replacePendingSecret(db: Db, row: PendingSecret): Promise<boolean> {
-  const { secret_sealed, created_at } = row;
-  const inserted = db.insertInto('two_factor').values(row);
-  const replaced = inserted.onConflict((conflict) =>
-    conflict.column('account_id').doUpdateSet({ secret_sealed, created_at }).where('two_factor.enabled_at', 'is', null),
-  );
-  return (await replaced.returning('account_id').executeTakeFirst()) !== undefined;
+  const { numAffectedRows = 0n } = await sql`
+    insert into two_factor ${valuesOf(row)} on conflict (account_id) do update
+    set secret_sealed = excluded.secret_sealed, created_at = excluded.created_at where two_factor.enabled_at is null`.execute(db);
+  return numAffectedRows > 0n;
 }
 
 export async function selectTwoFactor(db: Db, accountId: string): Promise<TwoFactorRow | undefined> {
-  return db.selectFrom('two_factor').selectAll().where('account_id', '=', accountId).executeTakeFirst();
+  return (await sql<TwoFactorRow>`select * from two_factor where account_id = ${accountId}`.execute(db)).rows[0];
 }
 
 /** The second factor, locked so that attempts run one after the other. */
 export async function lockTwoFactor(tx: Db, accountId: string): Promise<TwoFactorRow | undefined> {
-  return tx.selectFrom('two_factor').selectAll().where('account_id', '=', accountId).forUpdate().executeTakeFirst();
+  return (await sql<TwoFactorRow>`select * from two_factor where account_id = ${accountId} for update`.execute(tx)).rows[0];
 }
 
-export async function updateTwoFactor(tx: Db, accountId: string, changes: Updateable<TwoFactorTable>): Promise<void> {
-  await tx.updateTable('two_factor').set(changes).where('account_id', '=', accountId).execute();
+export async function updateTwoFactor(tx: Db, accountId: string, changes: Partial<TwoFactorRow>): Promise<void> {
+  await sql`update two_factor set ${assignmentsOf(changes)} where account_id = ${accountId}`.execute(tx);
 }
 
 export async function deleteTwoFactor(tx: Db, accountId: string): Promise<void> {
-  await tx.deleteFrom('two_factor').where('account_id', '=', accountId).execute();
+  await sql`delete from two_factor where account_id = ${accountId}`.execute(tx);
 }
 
 export async function insertRecoveryCodes(tx: Db, accountId: string, codeHashes: readonly Buffer[]): Promise<void> {
-  const rows = codeHashes.map((code_hash) => ({ account_id: accountId, code_hash }));
-  await tx.insertInto('recovery_code').values(rows).execute();
+  await sql`
+    insert into recovery_code (account_id, code_hash) select ${accountId}::uuid, unnest(${codeHashes}::bytea[])`.execute(tx);
 }
 
 export async function selectRecoveryCode(db: Db, accountId: string, hash: Buffer): Promise<{ used_at: Date | null } | undefined> {
-  const found = db.selectFrom('recovery_code').select('used_at').where('account_id', '=', accountId);
-  return found.where('code_hash', '=', hash).executeTakeFirst();
+  const { rows } = await sql<{ used_at: Date | null }>`
+    select used_at from recovery_code where account_id = ${accountId} and code_hash = ${hash}`.execute(db);
+  return rows[0];
 }
 
 export async function spendRecoveryCode(tx: Db, accountId: string, hash: Buffer, now: Date): Promise<boolean> {
-  const code = tx.updateTable('recovery_code').set({ used_at: now }).where('account_id', '=', accountId);
-  const unused = code.where('code_hash', '=', hash).where('used_at', 'is', null);
-  return (await unused.executeTakeFirst()).numUpdatedRows > 0n;
+  const { numAffectedRows = 0n } = await sql`
+    update recovery_code set used_at = ${now}
+    where account_id = ${accountId} and code_hash = ${hash} and used_at is null`.execute(tx);
+  return numAffectedRows > 0n;
 }

@@ -6,13 +6,18 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       id uuid primary key,
       username text not null,
       email text not null,
+      -- argon2id in PHC format; null for an account that only signs in by OpenID Connect.
       password_hash text,
       created_at timestamptz(3) not null,
+      -- Profile image that the OpenID Connect issuer named. The service never fetches it.
       picture_url text,
       avatar_id uuid,
       avatar_uploaded_at timestamptz(3),
+      -- Epoch of sign-ins. It grows when sessions end, which cancels sign-ins under way.
       sign_in_generation integer not null default 0,
+      -- Times of recent wrong passwords that came with a session.
       password_failures timestamptz(3)[] not null default '{}',
+      -- True if id and time of the avatar are those of a removal.
       avatar_removed boolean not null default false,
       constraint account_avatar check ((avatar_id is null) = (avatar_uploaded_at is null))
     )`.execute(db);
@@ -25,6 +30,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       account_id uuid not null constraint session_account references account on delete cascade,
       token_hash bytea not null constraint session_token unique,
       created_at timestamptz(3) not null,
+      -- Written at most once a minute and address, with the last two columns.
       last_seen_at timestamptz(3) not null,
       expires_at timestamptz(3) not null,
       last_used_ip text,
@@ -38,6 +44,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       account_id uuid not null constraint api_key_account references account on delete cascade,
       name text not null,
       public_id text not null constraint api_key_public_id unique,
+      -- HMAC-SHA-256 of the whole key text under the pepper.
       key_hash bytea not null,
       key_last4 text not null,
       scopes text[] not null constraint api_key_scopes check (cardinality(scopes) > 0),
@@ -49,6 +56,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       last_used_ip text,
       created_at timestamptz(3) not null,
       updated_at timestamptz(3) not null,
+      -- Set for the key of a trusted issuer, with the two columns below.
       trusted_issuer_id uuid,
       issuer text,
       subject text,

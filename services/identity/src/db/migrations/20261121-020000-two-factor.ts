@@ -6,6 +6,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       account_id uuid primary key constraint two_factor_account references account on delete cascade,
       secret_sealed bytea not null,
       enabled_at timestamptz(3),
+      -- TOTP time step (RFC 6238) of the last accepted code.
       last_step integer,
       recent_failures timestamptz(3)[] not null default '{}',
       created_at timestamptz(3) not null

@@ -8,8 +8,11 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       name text not null,
       issuer text not null,
       audience text not null,
+      -- Each as JSON, ["name",value].
       claims text[] not null,
+      -- SHA-256 of issuer, audience and the longest claim, by which a token finds the issuer.
       lookup_hash bytea not null,
+      -- JSON Web Key Set; null where the issuer publishes its keys.
       jwks text,
       scopes text[] not null,
       all_applications boolean not null,
@@ -19,6 +22,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     )`.execute(db);
   await sql`create index trusted_issuer_of_account on trusted_issuer (account_id, created_at, id)`.execute(db);
   await sql`create index trusted_issuer_lookup on trusted_issuer (lookup_hash)`.execute(db);
+  // What is accepted once: tokens of trusted issuers and flows of OpenID Connect.
   await sql`
     create table used_token (
       token_hash bytea primary key,
