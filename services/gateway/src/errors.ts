@@ -75,5 +75,6 @@ export const errors = defineErrors({
     message: 'grant_type must be that of a token exchange (RFC 8693)',
   },
   csrf_invalid: { kind: 'forbidden', code: 'csrf_invalid', message: 'The CSRF token or the origin is not valid' },
+  internal_error: { kind: 'internal', message: 'Internal server error' },
   rate_limit_reached: { kind: 'rate_limited', message: 'Too many requests' },
 });

@@ -1,4 +1,4 @@
-import { commonErrors, type DomainError, defineErrors, fromConnectError } from '@latchkey/kit/errors/errors';
+import { commonErrors, type DomainError, fromConnectError } from '@latchkey/kit/errors/errors';
 import { rateLimitHeaders } from '@latchkey/kit/http/rate-limit-headers';
 import { errorEnvelope } from '@latchkey/kit/http/response';
 import type { Logger } from '@latchkey/kit/log/logger';
@@ -9,8 +9,6 @@ import { formTypeUnsupported, oauthError, oauthStatus } from './oauth.ts';
 import { bytesTypeUnsupported } from './request-body.ts';
 import { locateDetail } from './validation.ts';
 
-const { internal_error } = defineErrors({ internal_error: { kind: 'internal', message: 'Internal server error' } });
-
 const RETRY_AFTER_UNAVAILABLE_S = '2';
 
 /** Sends the envelope of any error. Unexpected errors are logged and masked. */
@@ -18,7 +16,7 @@ export function createErrorHandler(logger: Logger) {
   return (err: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const known = toDomainError(err, request);
     if (!known) logger.error({ err, requestId: request.id, route: request.routeOptions.url }, 'request failed');
-    return sendError(reply, known ?? internal_error(), request);
+    return sendError(reply, known ?? errors.internal_error(), request);
   };
 }
 

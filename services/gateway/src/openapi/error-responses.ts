@@ -8,6 +8,7 @@ import { isStateChanging } from '../authentication/csrf.ts';
 import { METHODS, SERVICES } from '../clients.ts';
 import { errors } from '../errors.ts';
 import { takesIdempotencyKey } from '../http/idempotency.ts';
+import { oauthError, oauthStatus } from '../http/oauth.ts';
 import type { Route } from '../routing/route.ts';
 
 const ENUMS = SERVICES.flatMap(({ file }) => file.enums.filter(({ name }) => name.endsWith('Error')));
@@ -180,28 +181,19 @@ const HEADERS: Readonly<Record<number, object>> = {
   503: RETRY_AFTER,
 };
 
-const OAUTH_RULES: ReadonlyArray<readonly [status: number, description: string, error: string, text: string]> = [
-  [
-    400,
-    'The request is rejected: `invalid_request`, `invalid_scope`, `invalid_target` or `unsupported_grant_type`.',
-    'invalid_request',
-    'The token was exchanged before. Request a new one.',
-  ],
-  [429, 'A limit is reached; `Retry-After` says when to repeat.', 'temporarily_unavailable', 'Too many requests'],
-  [500, 'An unexpected error.', 'server_error', 'Internal server error'],
-  [
-    503,
-    'The issuer or a dependency does not respond; the token may have been used.',
-    'temporarily_unavailable',
-    'The service is temporarily unavailable',
-  ],
+const OAUTH_RULES: ReadonlyArray<readonly [sentence: string, reason: string]> = [
+  ['The request is rejected: `invalid_request`, `invalid_scope`, `invalid_target` or `unsupported_grant_type`.', 'token_used'],
+  ['A limit is reached; `Retry-After` says when to repeat.', 'rate_limit_reached'],
+  ['An unexpected error.', 'internal_error'],
+  ['The issuer or a dependency does not respond; the token may have been used.', 'dependency_unavailable'],
 ];
 const OAUTH_PROPERTIES = { error: { type: 'string' }, error_description: { type: 'string' } };
 const OAUTH_SCHEMA = { type: 'object', properties: OAUTH_PROPERTIES, required: Object.keys(OAUTH_PROPERTIES) };
 
 const OAUTH_RESPONSES = Object.fromEntries(
-  OAUTH_RULES.map(([status, description, error, text]) => {
-    const example = { error, error_description: text };
-    return [status, describeResponse(status, description, { schema: OAUTH_SCHEMA, example })];
+  OAUTH_RULES.map(([sentence, reason]) => {
+    const err = EXAMPLES.find((example) => example.reason === reason) as DomainError;
+    const status = oauthStatus(err);
+    return [status, describeResponse(status, sentence, { schema: OAUTH_SCHEMA, example: oauthError(err) })];
   }),
 );

@@ -88,7 +88,7 @@ function successResponses(route: Route, schemas: SchemaCollection): Record<strin
 const TOTAL_PAGES = { totalPages: z.int().meta({ examples: [1] }) };
 
 function toEnvelope({ message, alternativeMessage, data, pageSize }: Route): z.ZodType {
-  const examples = [message, ...(alternativeMessage === undefined ? [] : [alternativeMessage])];
+  const examples = [message, alternativeMessage].filter((text) => text !== undefined);
   const text = z.string().meta({ description: 'What was done, in words: always one of the examples.', examples });
   return z.object({ success: z.literal(true), message: text, ...(data && { data }), ...(pageSize && TOTAL_PAGES) });
 }

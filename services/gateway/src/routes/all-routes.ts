@@ -27,39 +27,26 @@ import { uploadFileRoutes } from './upload-file.ts';
 import { uploadRoutes } from './uploads.ts';
 import { usageRoutes } from './usage.ts';
 
-/** Route files in the order of the OpenAPI document, each with its tag there. */
-const ROUTES: ReadonlyArray<readonly [Tag, (context: RouteContext) => Readonly<Record<string, Definition>>]> = [
-  ['Applications', applicationRoutes],
-  ['Applications', applicationListRoutes],
-  ['Application settings', applicationSettingRoutes],
-  ['Application settings', runtimeKeyRoutes],
-  ['Applications', eventRoutes],
-  ['Applications', usageRoutes],
+type CreateRoutes = (context: RouteContext) => Readonly<Record<string, Definition>>;
+
+/** Route files in the order of the OpenAPI document, with their tag there. */
+const ROUTES: ReadonlyArray<readonly [Tag, ...CreateRoutes[]]> = [
+  ['Applications', applicationRoutes, applicationListRoutes],
+  ['Application settings', applicationSettingRoutes, runtimeKeyRoutes],
+  ['Applications', eventRoutes, usageRoutes],
   ['License levels', licenseLevelRoutes],
-  ['API keys', apiKeyRoutes],
-  ['API keys', trustedIssuerRoutes],
-  ['API keys', tokenRoutes],
-  ['Accounts', authRoutes],
-  ['Accounts', sessionRoutes],
-  ['Accounts', credentialRoutes],
-  ['Accounts', twoFactorRoutes],
-  ['Accounts', oidcRoutes],
-  ['Accounts', oidcLinkRoutes],
-  ['Accounts', accountRoutes],
-  ['Accounts', changeRoutes],
+  ['API keys', apiKeyRoutes, trustedIssuerRoutes, tokenRoutes],
+  ['Accounts', authRoutes, sessionRoutes, credentialRoutes, twoFactorRoutes],
+  ['Accounts', oidcRoutes, oidcLinkRoutes, accountRoutes, changeRoutes],
   ['Files', fileRoutes],
-  ['Accounts', accountLimitsRoutes],
-  ['Accounts', auditLogRoutes],
-  ['Files', uploadFileRoutes],
-  ['Files', uploadRoutes],
+  ['Accounts', accountLimitsRoutes, auditLogRoutes],
+  ['Files', uploadFileRoutes, uploadRoutes],
   ['Accounts', avatarRoutes],
-  ['Releases', releaseRoutes],
-  ['Releases', releaseSettingRoutes],
-  ['Releases', updateRoutes],
+  ['Releases', releaseRoutes, releaseSettingRoutes, updateRoutes],
 ];
 
 export function createRoutes(context: RouteContext): Route[] {
-  return ROUTES.flatMap(([tag, create]) =>
-    Object.entries(create(context)).map(([operationId, route]) => ({ ...route, operationId, tag })),
+  return ROUTES.flatMap(([tag, ...files]) =>
+    files.flatMap((create) => Object.entries(create(context))).map(([operationId, route]) => ({ ...route, operationId, tag })),
   );
 }

@@ -62,7 +62,6 @@ export const avatarRoutes = ({ clients, filesData, limits }: RouteContext) => ({
       }),
     }),
     bytesResponse: 'image/webp',
-    message: '',
     handle: async ({ principal: { accountId }, query: { v }, raw, reply }) => {
       const found = await clients.avatars.getAvatar({ accountId, ...(v !== undefined && { avatarId: v }) });
       sendImage(reply, found, raw.headers['if-none-match']);

@@ -31,7 +31,6 @@ export function changeRoutes({ changes, authenticator }: RouteContext) {
         `The stream ends with its session. ${PER_SESSION.max} streams of a session, ${PER_ACCOUNT.max} of an account at each gateway; others are answered 429.`,
       ].join('\n\n'),
       bytesResponse: 'text/event-stream',
-      message: '',
       handle: async ({ principal, raw, reply, clientIp }) => {
         const { accountId, credentialId, expiresAtMs } = principal;
         reply.headers({ 'cache-control': 'no-store', 'x-accel-buffering': 'no' });

@@ -43,7 +43,6 @@ export const tokenRoutes = ({ clients: { trustedIssuers }, limits }: RouteContex
     limit: { limit: limits.tokenExchange, per: 'ip' },
     body,
     data: token,
-    message: '',
     handle: async ({ body: { subject_token: subjectToken, audience, scope = '' } }) => {
       const scopes = scope.split(' ').filter((name) => name !== '');
       const request = { subjectToken, scopes, ...(audience !== undefined && { audience }) };

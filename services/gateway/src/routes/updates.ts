@@ -62,7 +62,7 @@ export function updateRoutes({ clients, limits, publicUrl }: RouteContext) {
     defineRoute(`GET ${URL}/${name}`, 'public', {
       summary,
       description: '`Authorization: Bearer <httpKey>`, unless the application has public updates.',
-      ...{ limit, params: feedParams, query, bytesResponse, failures: ['getFeed'], message: '' },
+      ...{ limit, params: feedParams, query, bytesResponse, failures: ['getFeed'] },
       handle: async (request) => {
         const feed = await readFeed(request);
         const body = render(feed);
@@ -93,7 +93,6 @@ export function updateRoutes({ clients, limits, publicUrl }: RouteContext) {
       query,
       bytesResponse: 'application/json',
       failures: ['getFeed'],
-      message: '',
       handle: async (request) => {
         const feed = await readFeed(request);
         const { target, arch, version } = request.params;
@@ -123,7 +122,6 @@ export function updateRoutes({ clients, limits, publicUrl }: RouteContext) {
       }),
       redirects: { when: 'To the bytes of the file, with ranges.', always: true },
       failures: ['resolveDownload', 'createDownloadUrl'],
-      message: '',
       handle: async ({ params, reply }) => {
         const { accountId, fileId } = await releases.resolveDownload(params);
         const ref = { accountId, applicationId: params.applicationId, fileId };

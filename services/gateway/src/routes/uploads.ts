@@ -140,7 +140,6 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
         'Tus-Extension': 'Its extensions that are supported.',
         'Tus-Max-Size': 'Largest file in bytes.',
       },
-      message: '',
       handle: async ({ reply }) => {
         const { fileSizeMibMax } = await files.getStorageUsage({ accountId: '' });
         reply.headers({ 'tus-extension': EXTENSIONS, 'tus-max-size': String(fileSizeMibMax * 1024n * 1024n) });
@@ -240,7 +239,6 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
       successStatus: 204,
       successHeaders: OFFSET_HEADERS,
       failures: ['content_digest_required', ...failures],
-      message: '',
       handle: async (request) => {
         const { raw, reply, headers } = request;
         if (raw.headers['content-type'] === undefined) throw bytesTypeUnsupported(CHUNK_MEDIA_TYPE);
@@ -258,7 +256,6 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
       headers: tusHeaders,
       successStatus: 204,
       failures: ['application_forbidden', 'tus_version_unsupported'],
-      message: '',
       handle: async (request) => {
         const { principal, params } = request;
         await find(request).catch((err: unknown) => {

@@ -140,7 +140,8 @@ export interface RouteDefinition<
    * the name of the route.
    */
   readonly failures?: readonly Failure[];
-  readonly message: string;
+  /** In the envelope, unless the route has none. */
+  readonly message?: string;
   readonly alternativeMessage?: string;
   /**
    * Does the work and returns `data`, anything without it, or `data` and the `total` of pages.
@@ -152,6 +153,7 @@ export interface RouteDefinition<
 export interface Route extends RouteDefinition<Access, ApplicationIn | undefined, z.ZodType, z.ZodType, z.ZodType> {
   readonly method: Method;
   readonly url: string;
+  readonly message: string;
   readonly access: Access;
   /** Its key in its file, and its name in generated clients. */
   readonly operationId: string;
@@ -175,7 +177,7 @@ export function defineRoute<
 >(target: `${Method} ${string}`, access: A, definition: RouteDefinition<A, In, B, Q, P, H>): Definition {
   const [method, url] = target.split(' ') as [Method, string];
   const query = definition.application === 'query' ? { query: applicationQuery } : {};
-  return { ...query, ...definition, method, url, access } as unknown as Route;
+  return { message: '', ...query, ...definition, method, url, access } as unknown as Route;
 }
 
 /** An object that has a name in the document, which describes it once. */
