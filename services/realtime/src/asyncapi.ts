@@ -45,11 +45,7 @@ const EXAMPLE = {
 };
 
 /** Attributes that the examples of events share. */
-const EVENT_EXAMPLE = {
-  id: '019a9e41-9c18-7e33-8a6d-0f9b2c5d8e71',
-  time: '2026-05-12T09:00:37.016Z',
-  sequence: '7',
-};
+const EVENT_EXAMPLE = { id: '019a9e41-9c18-7e33-8a6d-0f9b2c5d8e71', time: '2026-05-12T09:00:37.016Z', sequence: '7' };
 
 interface Message {
   readonly name: string;
@@ -57,17 +53,21 @@ interface Message {
   readonly summary: string;
   /** Schemas, each with the value that it has in the example. */
   readonly data: Readonly<Record<string, { readonly example: unknown; readonly [keyword: string]: unknown }>>;
-  readonly sequence?: object;
-  /** Attributes of the example. */
-  readonly attributes: object;
+  /** Attributes of the example. Events of the log have a sequence. */
+  readonly attributes: { readonly id: string; readonly time: string; readonly sequence?: string };
 }
 
-function toMessage({ name, type, summary, data, sequence, attributes }: Message) {
+function toMessage({ name, type, summary, data, attributes }: Message) {
   const required = Object.keys(data);
   const schemas = Object.fromEntries(Object.entries(data).map(([field, { example, ...schema }]) => [field, schema]));
   const examples = Object.fromEntries(Object.entries(data).map(([field, { example }]) => [field, example]));
   const dataSchema = { type: 'object', properties: schemas, ...(required.length > 0 && { required }) };
-  const properties = { ...ATTRIBUTES, type: { type: 'string', const: type }, data: dataSchema, ...(sequence && { sequence }) };
+  const properties = {
+    ...ATTRIBUTES,
+    type: { type: 'string', const: type },
+    data: dataSchema,
+    ...(attributes.sequence && { sequence: SEQUENCE }),
+  };
   return {
     name: type,
     title: type,
@@ -126,7 +126,6 @@ function describeEvent(event: DescField) {
     type: LIVE_EVENT_TYPE_PREFIX + event.name,
     summary: getOption(event, live),
     data: Object.fromEntries(data),
-    sequence: SEQUENCE,
     attributes: EVENT_EXAMPLE,
   });
 }

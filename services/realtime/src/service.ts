@@ -6,7 +6,6 @@ import { trustProxies } from '@latchkey/kit/http/client-ip';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
 import { createChangePublisher } from '@latchkey/kit/redis/account-changes';
-import { addLiveClients } from '@latchkey/kit/redis/live-clients';
 import { connectInBackground, createFailFastRedis, createSubscriber } from '@latchkey/kit/redis/redis';
 import { redisUrls } from '@latchkey/kit/redis/redis-url';
 import { checkServing } from '@latchkey/kit/rpc/client/peer-readiness';
@@ -61,12 +60,11 @@ export function createRealtimeService(
     sweeps: { live_events: () => hubs.reconcileAll() },
   });
   const redis = createFailFastRedis(redisUrls(config).limits, logger, { name: 'latchkey-realtime-clients' });
-  const add = addLiveClients.bind(undefined, redis);
   const changes = createChangePublisher(redisUrls(config).events, logger, 'latchkey-realtime-changes');
   const counting = createSweeper({
     intervalMs: COUNTING_INTERVAL_MS,
     logger,
-    sweeps: { live_clients: createClientCount({ hubs, apps, add, announce: changes.publish, logger }) },
+    sweeps: { live_clients: createClientCount({ hubs, apps, redis, announce: changes.publish, logger }) },
   });
   let isStopping = false;
   const endpoint = createSocketEndpoint(config, limits, { apps, hubs, logger, isStopping: () => isStopping });

@@ -49,13 +49,10 @@ export class BoundedClient extends pg.Client {
     });
   }
 
-  override connect(): Promise<this>;
-  override connect(callback: (err: Error) => void): void;
-  override connect(callback?: (err: Error) => void): Promise<this> | undefined {
+  // biome-ignore lint/suspicious/noExplicitAny: pg's overloads can't be restated.
+  override connect(callback?: any): any {
     const connected = this.#connect();
-    if (!callback) return connected;
-    connected.then(() => callback(undefined as unknown as Error), callback);
-    return undefined;
+    return callback ? void connected.then(() => callback(), callback) : connected;
   }
 
   async #connect(): Promise<this> {
@@ -79,7 +76,7 @@ export class BoundedClient extends pg.Client {
     return this;
   }
 
-  // biome-ignore lint/suspicious/noExplicitAny: pg's overloads can't be restated.
+  // biome-ignore lint/suspicious/noExplicitAny: as above.
   override query(...args: any[]): any {
     // Queries with a callback come from the pool, which has a span for them.
     if (activeTracer() && typeof args.at(-1) !== 'function') return inQuerySpan(args[0], async () => this.#query(args));

@@ -14,6 +14,7 @@ const LOCK_TIMEOUT_MS = 300_000;
  * Brings a schema up to date, and returns the names of the applied migrations. Any number of
  * processes may do so concurrently: an advisory lock makes sure that each is applied once. The
  * schema of a newer release is left as it is, because this release works on it after a rollback.
+ * Applied migrations that are no longer a file are forgotten: older ones took over their changes.
  */
 export async function migrate(url: string, schema: string, migrations: Migrations): Promise<string[]> {
   // A connection lost during a migration frees the lock, and fails the next statement.
@@ -27,8 +28,13 @@ export async function migrate(url: string, schema: string, migrations: Migration
     await lock.query('select pg_advisory_lock(hashtext($1))', [`latchkey/migrate/${schema}`]);
     const exists = await lock.query('select 1 from pg_namespace where nspname = $1', [schema]);
     if (exists.rowCount === 0) await lock.query(`create schema ${pg.escapeIdentifier(schema)}`);
-    if (await isNewer(pool, migrations)) return [];
-    await forgetFolded(pool, Object.keys(migrations));
+    const names = Object.keys(migrations);
+    const applied = await appliedMigrations(pool);
+    // A newer release has migrated. Kysely would call that corrupted, as it would folded migrations.
+    if (applied.size > names.length && names.every((name) => applied.has(name))) return [];
+    const newest = names.toSorted().at(-1) ?? '';
+    const folded = [...applied].filter((name) => name < newest && !names.includes(name));
+    if (folded.length > 0) await pool.query('delete from kysely_migration where name = any($1)', [folded]);
     const provider = { getMigrations: async () => ({ ...migrations }) };
     const { error, results = [] } = await new Migrator({ db, provider, migrationTableSchema: schema }).migrateToLatest();
     if (error) throw error;
@@ -53,21 +59,4 @@ export async function appliedMigrations(pool: pg.Pool): Promise<ReadonlySet<stri
     if (isMissingTable(err)) return new Set();
     throw err;
   }
-}
-
-/**
- * Forgets applied migrations that are no longer a file: older ones took over their changes. Kysely
- * would call the schema corrupted.
- */
-async function forgetFolded(pool: pg.Pool, names: readonly string[]): Promise<void> {
-  const newest = names.toSorted().at(-1) ?? '';
-  const folded = [...(await appliedMigrations(pool))].filter((name) => name < newest && !names.includes(name));
-  if (folded.length > 0) await pool.query('delete from kysely_migration where name = any($1)', [folded]);
-}
-
-/** True if the schema has all these migrations and others. Kysely would call that corrupted. */
-async function isNewer(pool: pg.Pool, migrations: Migrations): Promise<boolean> {
-  const names = Object.keys(migrations);
-  const applied = await appliedMigrations(pool);
-  return applied.size > names.length && names.every((name) => applied.has(name));
 }

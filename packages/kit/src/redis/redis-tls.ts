@@ -17,35 +17,25 @@ const TRUST = 'set NODE_EXTRA_CA_CERTS to its PEM file';
  */
 export async function findTlsFault(url: string, setting: string, failure: unknown): Promise<string | undefined> {
   if (failure instanceof ReplyError) return undefined;
-  const servers = namedServers(url);
-  const faults = await Promise.all(
-    servers.map(({ hasTls, ...address }) => (hasTls ? explainFault : explainUnexpectedTls)(address, setting)),
-  );
+  const faults = await Promise.all(namedServers(url).map((server) => explainFault(server, setting)));
   return faults.find((fault) => fault !== undefined) ?? explainTlsFailure(failure, setting, TRUST);
 }
 
-interface Address {
-  readonly host: string;
-  readonly port: number;
-}
-
 /**
- * The error of a Sentinel, or where Redis wants a client certificate, is that the connection
- * closed.
+ * Asks the server: the error of a Sentinel, or where Redis wants a client certificate, is that the
+ * connection closed.
  */
-async function explainFault(address: Address, setting: string): Promise<string | undefined> {
-  if (isReply(await ping(connect(address)))) {
-    return `the server has no TLS on this port: use a port with TLS, or write redis:// instead of rediss:// in ${setting}`;
-  }
-  return explainTlsFailure(await ping(connectTls(address)), setting, TRUST);
+async function explainFault(
+  { hasTls, ...address }: ReturnType<typeof namedServers>[number],
+  setting: string,
+): Promise<string | undefined> {
+  const reply = await ping(hasTls ? connect(address) : connectTls({ ...address, rejectUnauthorized: false }));
+  const isReply = /^[+-]/.test(`${reply}`);
+  if (!hasTls) return isReply ? `the server has TLS on this port: write rediss:// instead of redis:// in ${setting}` : undefined;
+  return isReply
+    ? `the server has no TLS on this port: use a port with TLS, or write redis:// instead of rediss:// in ${setting}`
+    : explainTlsFailure(await ping(connectTls(address)), setting, TRUST);
 }
-
-async function explainUnexpectedTls(address: Address, setting: string): Promise<string | undefined> {
-  if (!isReply(await ping(connectTls({ ...address, rejectUnauthorized: false })))) return undefined;
-  return `the server has TLS on this port: write rediss:// instead of redis:// in ${setting}`;
-}
-
-const isReply = (reply: unknown) => /^[+-]/.test(`${reply}`);
 
 /** The first bytes of the response to a ping, or the error. Closes the connection. */
 async function ping(socket: Socket): Promise<unknown> {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createLogger } from '@latchkey/kit/log/logger';
 import type { AccountChange } from '@latchkey/kit/redis/account-changes';
-import { addLiveClients, readLiveClients } from '@latchkey/kit/redis/live-clients';
+import { readLiveClients } from '@latchkey/kit/redis/live-clients';
 import { Redis } from '@latchkey/kit/redis/redis';
 import { testRedis } from '@latchkey/testkit/redis/redis';
 import { createTestClock } from '@latchkey/testkit/values/test-clock';
@@ -32,7 +32,7 @@ beforeEach(async () => {
 /**
  * A node with clients of the application; returns a function that counts another number of them.
  */
-function openNode(add = addLiveClients.bind(undefined, redis)) {
+function openNode(ofAll: Pick<Redis, 'eval'> = redis) {
   const none = { readForClient: async () => [] };
   const hub = new Hub({ applicationId, accountId: 'owner', lastSequence: 0, keyFingerprint: '', epoch: '' }, none);
   const recordClients = async (clients: ReadonlyArray<readonly [string, number]>) => {
@@ -45,7 +45,7 @@ function openNode(add = addLiveClients.bind(undefined, redis)) {
   };
   // The hub of an application without clients is closed.
   const hubs = { all: () => (hub.sockets.size > 0 ? [hub] : []) };
-  const count = createClientCount({ hubs, apps: { recordClients }, add, announce, logger, clock: clock.now });
+  const count = createClientCount({ hubs, apps: { recordClients }, redis: ofAll, announce, logger, clock: clock.now });
   return async (clients: number) => {
     hub.sockets.clear();
     for (let i = 0; i < clients; i += 1) hub.sockets.add({} as LiveSocket);
@@ -103,6 +103,6 @@ it('counts a sample once, and reports the same number again on the next day only
 });
 
 it('counts the clients of this node alone while Redis is away', async () => {
-  await openNode(() => Promise.reject(new Error('away')))(3);
+  await openNode({ eval: () => Promise.reject(new Error('away')) })(3);
   expect(reports).toEqual([3]);
 });

@@ -1,6 +1,7 @@
 import type { Logger } from '@latchkey/kit/log/logger';
 import { type AccountChange, LIVE_CLIENTS } from '@latchkey/kit/redis/account-changes';
-import { openSamplesAt } from '@latchkey/kit/redis/live-clients';
+import { addLiveClients, openSamplesAt } from '@latchkey/kit/redis/live-clients';
+import type { Redis } from '@latchkey/kit/redis/redis';
 import type { AppsClient } from '../event/apps-client.ts';
 import type { Hub } from '../hub/hub.ts';
 import { HUBS_PER_CALL, inBatches } from '../hub/reconciler.ts';
@@ -19,16 +20,12 @@ type Counts = ReadonlyMap<Hub, number>;
 export function createClientCount(options: {
   readonly hubs: { all(): Iterable<Hub> };
   readonly apps: Pick<AppsClient, 'recordClients'>;
-  /** Adds to the sample of all nodes; returns the sums. */
-  readonly add: (
-    sample: number,
-    counts: ReadonlyArray<readonly [applicationId: string, clients: number]>,
-  ) => Promise<readonly number[]>;
+  readonly redis: Pick<Redis, 'eval'>;
   readonly announce: (accountId: string, change: AccountChange) => void;
   readonly logger: Logger;
   readonly clock?: () => Date;
 }) {
-  const { hubs, apps, add, announce, logger, clock = () => new Date() } = options;
+  const { hubs, apps, redis, announce, logger, clock = () => new Date() } = options;
   const reported = new WeakMap<Hub, { readonly day: string; readonly clients: number }>();
   /** Clients of this node that the open samples have. */
   let last: Counts = new Map();
@@ -39,7 +36,7 @@ export function createClientCount(options: {
     const sums = new Map<Hub, number>();
     for (const batch of inBatches([...differences], HUBS_PER_CALL)) {
       const counts = batch.map(([hub, clients]) => [hub.applicationId, clients] as const);
-      const added = await add(sample, counts).catch((err: unknown) => {
+      const added = await addLiveClients(redis, sample, counts).catch((err: unknown) => {
         logger.debug({ err }, 'live clients not counted with those of other nodes');
         return batch.map(([hub]) => hub.sockets.size);
       });

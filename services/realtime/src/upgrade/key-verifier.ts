@@ -14,8 +14,6 @@ export interface VerifiedKey {
  */
 export const CALLS = { concurrency: 512, concurrencyPerKey: 128, size: Infinity, sizePerKey: Infinity, waitMs: Infinity };
 
-export type KeyVerifier = ReturnType<typeof createKeyVerifier>;
-
 /**
  * Returns a function that verifies a key, in one call for concurrent requests. It throws
  * `dependency_unavailable` where that could only begin after the deadline.

@@ -54,6 +54,32 @@ export function createHttpHandler(
   calls: CallCounter,
   logger: Logger,
 ) {
+  const answer = async (route: HttpRoute, req: IncomingMessage, res: ServerResponse, isService: boolean) => {
+    const startedAt = performance.now();
+    const requestId = requestIdOf(req);
+    // Beyond the fixed part of the path there may be a secret.
+    const rpc = `${route.method} ${route.path}`;
+    const gone = new AbortController();
+    res.once('close', () => {
+      calls.leave();
+      if (!res.writableFinished) gone.abort(canceled());
+    });
+    // An error without a listener would end the process.
+    for (const stream of [req, res]) stream.on('error', () => undefined);
+    let code = 'ok';
+    try {
+      await inSpan(spanOf(route, req), () => onBehalfOf(requestId, () => route.handle(req, res, requestId, isService)));
+      if (!res.headersSent && !res.destroyed) throw new Error('The route sent no response');
+      if (res.statusCode >= 400) code = String(res.statusCode);
+      logger.info({ requestId, rpc, ms: elapsedMs(startedAt) }, 'rpc');
+    } catch (err) {
+      const error = reject(err, gone.signal, logger, { requestId, rpc, ms: elapsedMs(startedAt) });
+      code = codeName(error);
+      if (res.headersSent) res.destroy();
+      else sendError(res, error);
+    }
+    bodiesServed.observe((performance.now() - startedAt) / 1_000, rpc, code);
+  };
   return (req: IncomingMessage, res: ServerResponse): boolean => {
     const route = routes.length === 0 ? undefined : findRoute(routes, req);
     if (!route) return false;
@@ -62,7 +88,7 @@ export function createHttpHandler(
     const isService = isChecked && hasCredential(req);
     const rejection = route.needsCredential && !isService ? unauthenticated() : calls.enter();
     if (rejection) sendError(res, rejection);
-    else void answer(calls, logger, route, req, res, isService);
+    else void answer(route, req, res, isService);
     return true;
   };
 }
@@ -72,40 +98,6 @@ function findRoute(routes: readonly HttpRoute[], { method, url = '' }: IncomingM
   return routes.find(
     (route) => route.method === method && (route.path.endsWith('/') ? path.startsWith(route.path) : path === route.path),
   );
-}
-
-async function answer(
-  calls: CallCounter,
-  logger: Logger,
-  route: HttpRoute,
-  req: IncomingMessage,
-  res: ServerResponse,
-  isService: boolean,
-): Promise<void> {
-  const startedAt = performance.now();
-  const requestId = requestIdOf(req);
-  // Beyond the fixed part of the path there may be a secret.
-  const rpc = `${route.method} ${route.path}`;
-  const gone = new AbortController();
-  res.once('close', () => {
-    calls.leave();
-    if (!res.writableFinished) gone.abort(canceled());
-  });
-  // An error without a listener would end the process.
-  for (const stream of [req, res]) stream.on('error', () => undefined);
-  let code = 'ok';
-  try {
-    await inSpan(spanOf(route, req), () => onBehalfOf(requestId, () => route.handle(req, res, requestId, isService)));
-    if (!res.headersSent && !res.destroyed) throw new Error('The route sent no response');
-    if (res.statusCode >= 400) code = String(res.statusCode);
-    logger.info({ requestId, rpc, ms: elapsedMs(startedAt) }, 'rpc');
-  } catch (err) {
-    const error = reject(err, gone.signal, logger, { requestId, rpc, ms: elapsedMs(startedAt) });
-    code = codeName(error);
-    if (res.headersSent) res.destroy();
-    else sendError(res, error);
-  }
-  bodiesServed.observe((performance.now() - startedAt) / 1_000, rpc, code);
 }
 
 /** The `traceparent` of a caller without a credential is only linked. */
