@@ -16,6 +16,7 @@ import { USERNAME_LENGTH } from '../src/username.ts';
 type Rule = number | { readonly min: number; readonly max: number };
 
 const { APPLICATION_NAME, EMAIL_LENGTH_MAX, KEY_NAME, PASSWORD, VERSION } = lengths;
+const AUDIT_ENTRIES = { min: 1, max: AUDIT_PAGE_SIZE.max };
 const FILE_NAME = { min: 1, max: FILE_NAME_LENGTH_MAX };
 const LEVELS = { min: 1, max: LICENSE_LEVELS_MAX };
 const OVERLAP = { min: 0, max: KEY_OVERLAP_SECONDS_MAX };
@@ -35,12 +36,7 @@ const STATEMENTS: ReadonlyArray<readonly [paths: string, sentence: string, ...ru
   ['apps/v1/application', 'The overlap must be # seconds', OVERLAP],
   ['apps/v1/application', 'the old key is accepted too, #.', OVERLAP],
   ['apps/v1/event', 'min_length: #,\n    max_length: #,', VERSION.min, VERSION.max],
-  [
-    'audit/v1/audit',
-    'Entries to return at most, #. Zero means #.',
-    { min: 1, max: AUDIT_PAGE_SIZE.max },
-    AUDIT_PAGE_SIZE.default,
-  ],
+  ['audit/v1/audit', 'Entries to return at most, #. Zero means #.', AUDIT_ENTRIES, AUDIT_PAGE_SIZE.default],
   ['files/v1/file', '# characters: groups of ASCII', FILE_NAME],
   ['files/v1/file', 'Files a page, #. Zero means #.', { min: 1, max: FILES_PAGE_SIZE.max }, FILES_PAGE_SIZE.default],
   ['files/v1/file', 'a download URL must be # seconds', LIFETIME],
@@ -75,7 +71,7 @@ const STATEMENTS: ReadonlyArray<readonly [paths: string, sentence: string, ...ru
   ['docs/files.md', 'For # hours, `HEAD`', UPLOAD_LIFETIME_HOURS],
   ['docs/files.md', 'unfinished uploads of the account, at most #', UNFINISHED_UPLOADS_MAX],
   ['docs/files.md', '`Upload-Length`, # unfinished uploads', UNFINISHED_UPLOADS_MAX],
-  ['docs/audit-log.md', 'entries per page, #; default #', { min: 1, max: AUDIT_PAGE_SIZE.max }, AUDIT_PAGE_SIZE.default],
+  ['docs/audit-log.md', 'entries per page, #; default #', AUDIT_ENTRIES, AUDIT_PAGE_SIZE.default],
   ['docs/operators.md', 'passwords of # characters', PASSWORD],
   ['docs/specification.md', 'JSON bodies have at most # KiB', JSON_BODY_KIB_MAX],
   ['docs/specification.md', 'A name has # code points', APPLICATION_NAME],
@@ -106,13 +102,8 @@ export function findOutdated(): Array<readonly [file: URL, text: string]> {
       const pattern = new RegExp(sentence.split('#').map(escapePattern).join(NUMBERS), 'g');
       if (!pattern.test(text)) throw new Error(`${path} does not state "${sentence}"`);
       const values = rules.map(describe);
-      files.set(
-        path,
-        text.replace(
-          pattern,
-          sentence.replace(/#/g, () => values.shift() ?? '#'),
-        ),
-      );
+      const stated = sentence.replace(/#/g, () => values.shift() ?? '#');
+      files.set(path, text.replace(pattern, stated));
     }
   }
   return [...files]
