@@ -7,6 +7,7 @@ import type { Logger } from '@latchkey/kit/log/logger';
 import { stopAll } from '@latchkey/kit/process/lifecycle';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { createAvatarLimits } from './avatars/avatar-quota.ts';
+import { createSetAvatar } from './avatars/set-avatar.client.ts';
 import type { AvatarWorkerConfig, FilesConfig } from './config.ts';
 import { createFileLimits } from './limits.ts';
 import { createDetachFile, createFindOwned, createUsageCounts } from './storage/application/application.client.ts';
@@ -31,12 +32,17 @@ export function openStorage(config: AvatarWorkerConfig, logger: Logger) {
   return { ctx, close };
 }
 
-export function openContext(config: FilesConfig, appsTransport: Transport, logger: Logger, clock = () => new Date()) {
+/** Transports to the other services. */
+export type Peers = Readonly<Record<'appsTransport' | 'identityTransport', Transport>>;
+
+export function openContext(config: FilesConfig, peers: Peers, logger: Logger, clock = () => new Date()) {
+  const { appsTransport, identityTransport } = peers;
   const { ctx: storage, close } = openStorage(config, logger);
   const ctx = {
     ...storage,
     findOwned: createFindOwned(appsTransport),
     detachFile: createDetachFile(appsTransport),
+    setAvatar: createSetAvatar(identityTransport),
     usage: createUsageCounts(appsTransport, logger),
     inspections: new CallQueue(INSPECTIONS),
     /** Named in the rows of running uploads: repeated requests see by it that this process ended. */

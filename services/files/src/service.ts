@@ -1,19 +1,16 @@
 import type { Transport } from '@connectrpc/connect';
 import { publishChanges } from '@latchkey/audit/announce';
-import { withIdempotency } from '@latchkey/audit/idempotency';
 import { createDataService } from '@latchkey/kit/database/data-service';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import type { RpcService } from '@latchkey/kit/process/run-service';
 import { createChangePublisher } from '@latchkey/kit/redis/account-changes';
 import { redisUrls } from '@latchkey/kit/redis/redis-url';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
-import { rpcRoute } from '@latchkey/kit/rpc/route';
-import { AvatarService } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { createAvatars, createAvatarWorker } from './avatars/avatar.queue.ts';
-import { avatarRpc } from './avatars/avatar.rpc.ts';
 import { DECODE_MS } from './avatars/avatar-quota.ts';
+import { createSetAvatar } from './avatars/set-avatar.client.ts';
 import type { AvatarWorkerConfig, FilesConfig } from './config.ts';
-import { openContext, openStorage, SCHEMA } from './context.ts';
+import { openContext, openStorage, type Peers, SCHEMA } from './context.ts';
 import { createDataPath, dataPathRoutes } from './data-path.ts';
 import { migrations } from './db/migrations.ts';
 import { filesRoutes } from './files.rpc.ts';
@@ -23,13 +20,10 @@ import { createSweepers } from './sweepers.ts';
 /** Time for what is under way besides uploads, calls and decoding when a service stops. */
 const STOP_SLACK_MS = 30_000;
 
-export function createFilesService(
-  config: FilesConfig,
-  deps: { appsTransport: Transport; identityTransport: Transport; logger?: Logger; clock?: () => Date },
-) {
+export function createFilesService(config: FilesConfig, deps: Peers & { readonly logger?: Logger; readonly clock?: () => Date }) {
   const logger = deps.logger ?? createLogger('files', config.LOG_LEVEL);
-  const { ctx, close } = openContext(config, deps.appsTransport, logger, deps.clock);
-  const avatars = createAvatars(ctx, toQueue(config, deps.identityTransport), config.AVATAR_WORKER);
+  const { ctx, close } = openContext(config, deps, logger, deps.clock);
+  const avatars = createAvatars(ctx, redisUrls(config).queues, config.AVATAR_WORKER);
   const changes = createChangePublisher(redisUrls(config).events, logger, 'latchkey-files-changes');
   publishChanges(ctx.db, changes.publish);
   const dataPath = createDataPath(ctx, avatars.receive);
@@ -39,12 +33,9 @@ export function createFilesService(
     pool: ctx.pool,
     migrations,
     logger,
-    routes: [
-      ...filesRoutes(ctx),
-      withIdempotency(rpcRoute(AvatarService, avatarRpc(ctx, avatars)), { sealingKey: ctx.resultKey }),
-    ],
+    routes: filesRoutes(ctx),
     prepare: () => checkStore(ctx, config),
-    background: [...createSweepers(ctx, avatars, config, deps), ctx.processLock, ctx.usage, avatars, changes],
+    background: [...createSweepers(ctx, config, deps), ctx.processLock, ctx.usage, avatars, changes],
     close,
   });
   return {
@@ -63,6 +54,7 @@ export function createFilesService(
 export function createAvatarWorkerService(config: AvatarWorkerConfig, identityTransport: Transport): RpcService {
   const logger = createLogger('avatar-worker', config.LOG_LEVEL);
   const { ctx, close } = openStorage(config, logger);
+  const worker = createAvatarWorker({ ...ctx, setAvatar: createSetAvatar(identityTransport) }, redisUrls(config).queues);
   const service = createDataService({
     databaseUrl: config.DATABASE_URL,
     schema: SCHEMA,
@@ -70,13 +62,8 @@ export function createAvatarWorkerService(config: AvatarWorkerConfig, identityTr
     migrations,
     logger,
     routes: [],
-    background: [createAvatarWorker(ctx, toQueue(config, identityTransport))],
+    background: [worker],
     close,
   });
   return { ...service, stopTimeoutMs: DECODE_MS + STOP_SLACK_MS };
 }
-
-const toQueue = (config: AvatarWorkerConfig, identityTransport: Transport) => ({
-  redisUrl: redisUrls(config).queues,
-  identityTransport,
-});

@@ -1,13 +1,12 @@
-import type { Transport } from '@connectrpc/connect';
 import { createAuditSweeper } from '@latchkey/audit/retention';
 import { followDeletions } from '@latchkey/deletions/follow-deletions';
 import type { DataServiceParts } from '@latchkey/kit/database/data-service';
 import { redisUrls } from '@latchkey/kit/redis/redis-url';
 import { createSweeper, type Sweep } from '@latchkey/kit/sweeper/sweeper';
-import type { Avatars } from './avatars/avatar.queue.ts';
+import { sweepAvatars } from './avatars/avatar.ts';
 import { createDeletedAccountsSweep } from './avatars/deleted-accounts.consumer.ts';
 import type { FilesConfig } from './config.ts';
-import type { FilesContext } from './context.ts';
+import type { FilesContext, Peers } from './context.ts';
 import { selectHalfDeleted, selectUnmarked } from './storage/application/deleted-application.store.ts';
 import { cleanUpApplication, EVENT_LOG_HOURS, purgeTombstones } from './storage/application/deleted-application.ts';
 import { sweepObjectDeletions } from './storage/object-deletion/object-deletion.ts';
@@ -23,9 +22,8 @@ const HALF_DELETED_MAX = 100;
 /** Sweeps that run at intervals, and the follower of deleted applications. */
 export function createSweepers(
   ctx: FilesContext,
-  avatars: Avatars,
   config: FilesConfig,
-  { appsTransport, identityTransport }: { readonly appsTransport: Transport; readonly identityTransport: Transport },
+  { appsTransport, identityTransport }: Peers,
 ): DataServiceParts['background'] {
   const { pool, logger, limits } = ctx;
   const every = (intervalMs: number, sweeps: Record<string, Sweep>) => createSweeper({ intervalMs, logger, sweeps });
@@ -43,7 +41,7 @@ export function createSweepers(
     deleted_applications: deletions.reconcile,
     uploads: (signal) => sweepAbandonedUploads(ctx, signal).finally(objects.wake),
     resumable_uploads: () => sweepResumableUploads(ctx),
-    avatars: avatars.sweep,
+    avatars: (signal) => sweepAvatars(ctx, limits.sweepIntervalMs, signal),
     avatars_of_accounts: createDeletedAccountsSweep(ctx, identityTransport, objects.wake),
     tombstones: (signal) => purgeTombstones(ctx, signal),
   });

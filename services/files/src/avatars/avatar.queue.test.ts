@@ -24,8 +24,8 @@ const decoderPids = () =>
 /** An instance with a queue and decoders. */
 async function start(methods: Partial<ObjectStore> = {}, env = {}, redisUrl?: string) {
   const { ctx } = test.files.connect({ env, changeStore: () => methods });
-  const deps = { identityTransport: test.identity.transport, redisUrl: redisUrl ?? (await testRedis()).url };
-  const avatars = createAvatars(ctx, deps, 'inside');
+  const { setAvatar } = test.ctx;
+  const avatars = createAvatars({ ...ctx, setAvatar }, redisUrl ?? (await testRedis()).url, 'inside');
   avatars.start();
   onTestFinished(() => avatars.stop());
   return uploadTo(avatars.receive);

@@ -143,7 +143,7 @@ describe('several uploads of one account', () => {
 });
 
 describe('a removal', () => {
-  const remove = () => removeAvatar(test.ctx, accountId, SERVICE_ORIGIN);
+  const remove = () => removeAvatar({ ...test.ctx, origin: SERVICE_ORIGIN }, accountId);
   const current = () => reasonOf(getAvatar(test.ctx, accountId, undefined));
 
   it('takes the avatar here and at identity, with its test.image, and another upload brings one back', async () => {
@@ -188,7 +188,7 @@ describe('a removal', () => {
     await test.upload(accountId, test.image);
     const remove = () => new Promise<never>(() => undefined);
     const { ctx } = test.connect({ changeStore: () => ({ remove }) });
-    await removeAvatar({ ...test.ctx, store: ctx.store }, accountId, SERVICE_ORIGIN);
+    await removeAvatar({ ...test.ctx, store: ctx.store, origin: SERVICE_ORIGIN }, accountId);
     expect([await current(), test.identity.avatarOf(accountId)]).toEqual(['avatar_not_found', undefined]);
   });
 });

@@ -7,9 +7,9 @@ import { avatarDecodes } from '../files-metrics.ts';
 import { removeObjects } from '../storage/object-deletion/object-deletion.ts';
 import { objectKey } from '../storage/object-store/object-store.ts';
 import { type Avatar, endWaiting, scheduleDeletion, selectAvatar, setImage } from './avatar.store.ts';
+import { type AvatarContext, recordAvatar } from './avatar.ts';
 import { ImageRejected } from './decoder/check-image.ts';
 import type { DecoderPool } from './decoder/decoder-pool.ts';
-import { type AvatarContext, recordAvatar } from './record-avatar.ts';
 
 /** Longest time to read the upload from a remote store, and to store the image. */
 const STORE_MS = 10_000;

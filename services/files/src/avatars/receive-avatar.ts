@@ -21,11 +21,8 @@ export interface AvatarUpload extends AccountBody {
 
 export type ReceiveAvatar = (upload: AvatarUpload) => Promise<{ readonly avatarId: string }>;
 
-export interface ReceiveContext
-  extends Pick<FilesContext, 'db' | 'store' | 'avatarLimits' | 'logger' | 'resultKey' | 'processLock'> {
-  /** Queues an avatar for a worker, lower numbers first. Rejects within 1 s where Redis is away. */
-  readonly enqueue: (id: string, priority: number) => Promise<void>;
-}
+/** Queues an avatar for a worker, lower numbers first. Rejects within 1 s where Redis is away. */
+type Enqueue = (id: string, priority: number) => Promise<void>;
 
 /** Time that an upload needs besides its body and its wait, in milliseconds. */
 const SLACK_MS = 30_000;
@@ -34,11 +31,11 @@ const ABANDON_MS_MAX = 1_500;
 const POLL_MS_MIN = 50;
 const POLL_MS_MAX = 250;
 
-export function createReceiveAvatar(ctx: ReceiveContext): ReceiveAvatar {
+export function createReceiveAvatar(ctx: FilesContext, enqueue: Enqueue): ReceiveAvatar {
   const acquire = createUploadQuota(ctx.avatarLimits);
   return observeBodies({ name: 'avatar', logger: ctx.logger }, async (upload: AvatarUpload) => {
     const release = acquire(upload);
-    return onBehalfOf(upload.requestId, () => receive(ctx, upload)).finally(release);
+    return onBehalfOf(upload.requestId, () => receive(ctx, upload, enqueue)).finally(release);
   });
 }
 
@@ -46,7 +43,7 @@ export function createReceiveAvatar(ctx: ReceiveContext): ReceiveAvatar {
  * Stores an upload, has a worker make an avatar of it, and waits until that is the account's. The
  * deletion of the upload is scheduled before it is stored, so nothing is left however this ends.
  */
-async function receive(ctx: ReceiveContext, upload: AvatarUpload): Promise<{ avatarId: string }> {
+async function receive(ctx: FilesContext, upload: AvatarUpload, enqueue: Enqueue): Promise<{ avatarId: string }> {
   const { bodyMs, waitMs, byteSizeMax } = ctx.avatarLimits;
   const accountId = parseId(upload.accountId);
   if (!accountId) throw errors.avatar_not_found();
@@ -68,7 +65,7 @@ async function receive(ctx: ReceiveContext, upload: AvatarUpload): Promise<{ ava
   try {
     await storeUpload(ctx, key, upload);
     isStored = true;
-    await ctx.enqueue(id, priority).catch((cause: unknown) => {
+    await enqueue(id, priority).catch((cause: unknown) => {
       throw Object.assign(commonErrors.dependency_unavailable(), { cause });
     });
     return { avatarId: toAvatarId((await waitUntilEnded(ctx, id)) ?? (await abandon(ctx, id, key))) };
@@ -92,7 +89,7 @@ function rejectRunning(err: unknown): never {
 }
 
 /** Not durable: the upload is of no use after its request, which a loss of power ends. */
-async function storeUpload(ctx: ReceiveContext, key: string, { body: source, checksum }: AvatarUpload): Promise<void> {
+async function storeUpload(ctx: FilesContext, key: string, { body: source, checksum }: AvatarUpload): Promise<void> {
   const { bodyMs, byteSizeMax } = ctx.avatarLimits;
   const late = new AbortController();
   const { signal } = late;
@@ -102,7 +99,7 @@ async function storeUpload(ctx: ReceiveContext, key: string, { body: source, che
 }
 
 /** Polls the row, as the queue may lose jobs, until a worker ends it; undefined after `waitMs`. */
-async function waitUntilEnded({ db, avatarLimits }: ReceiveContext, id: string): Promise<Avatar | undefined> {
+async function waitUntilEnded({ db, avatarLimits }: FilesContext, id: string): Promise<Avatar | undefined> {
   const endsAt = performance.now() + avatarLimits.waitMs;
   for (let pollMs = POLL_MS_MIN; performance.now() < endsAt; pollMs = Math.min(pollMs * 1.5, POLL_MS_MAX)) {
     await delay(pollMs);
@@ -113,7 +110,7 @@ async function waitUntilEnded({ db, avatarLimits }: ReceiveContext, id: string):
 }
 
 /** Ends an avatar that no worker has made, so that none will; the avatar itself where one has. */
-async function abandon(ctx: ReceiveContext, id: string, key: string | undefined): Promise<Avatar | undefined> {
+async function abandon(ctx: FilesContext, id: string, key: string | undefined): Promise<Avatar | undefined> {
   if (!(await endWaiting(ctx.db, id, 'abandoned'))) return selectAvatar(ctx.db, id);
   if (key !== undefined) await removeObjects(ctx, [key]);
   return undefined;

@@ -116,7 +116,12 @@ function createInstance({ url, objectsDir, apps }: Surroundings, options: Instan
     OBJECTS_DIR: objectsDir,
     ...options.env,
   });
-  const { ctx: opened, close } = openContext(config, apps.transport, logger, options.clock);
+  const { ctx: opened, close } = openContext(
+    config,
+    { appsTransport: apps.transport, identityTransport: apps.transport },
+    logger,
+    options.clock,
+  );
   const limits = { ...opened.limits, ...options.limits };
   const ctx: FilesContext = { ...opened, limits, store: { ...opened.store, ...options.changeStore?.(opened.store) } };
   const routes = filesRoutes(ctx);

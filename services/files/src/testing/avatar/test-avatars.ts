@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { DomainError } from '@latchkey/kit/errors/errors';
 import { beforeAll, beforeEach } from 'vitest';
+import { sweepAvatars } from '../../avatars/avatar.ts';
 import type { AvatarLimits } from '../../avatars/avatar-quota.ts';
 import { type MakeContext, makeAvatar } from '../../avatars/make-avatar.ts';
 import { createReceiveAvatar, type ReceiveAvatar } from '../../avatars/receive-avatar.ts';
-import { sweepAvatars } from '../../avatars/record-avatar.ts';
 import { createSetAvatar } from '../../avatars/set-avatar.client.ts';
 import type { FilesContext } from '../../context.ts';
 import { sweepObjectDeletions } from '../../storage/object-deletion/object-deletion.ts';
@@ -71,7 +71,7 @@ async function startTestAvatars(): Promise<TestAvatars> {
     const avatarLimits = { ...opened.avatarLimits, ...limits };
     const ctx = { ...opened, avatarLimits, decoders, setAvatar: createSetAvatar(identity.transport) };
     const make = async (id: string) => void makeAvatar(ctx, id).catch(() => undefined);
-    return { ctx, upload: uploadTo(createReceiveAvatar({ ...ctx, enqueue: enqueue ?? make })) };
+    return { ctx, upload: uploadTo(createReceiveAvatar(ctx, enqueue ?? make)) };
   };
   const instance = connect();
   return {
