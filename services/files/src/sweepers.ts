@@ -8,7 +8,7 @@ import { createDeletedAccountsSweep } from './avatars/deleted-accounts.consumer.
 import type { FilesConfig } from './config.ts';
 import type { FilesContext, Peers } from './context.ts';
 import { selectHalfDeleted, selectUnmarked } from './storage/application/deleted-application.store.ts';
-import { cleanUpApplication, EVENT_LOG_HOURS, purgeTombstones } from './storage/application/deleted-application.ts';
+import { cleanUpApplication, EVENT_LOG_MS, purgeTombstones } from './storage/application/deleted-application.ts';
 import { sweepObjectDeletions } from './storage/object-deletion/object-deletion.ts';
 import { reportUnknownObjects } from './storage/reconciler/unknown-objects.ts';
 import { sweepResumableUploads } from './storage/resumable-upload/resumable-upload.ts';
@@ -31,7 +31,7 @@ export function createSweepers(
   const objects = every(limits.sweepIntervalMs, { objects: (signal) => sweepObjectDeletions(ctx, signal) });
   const deletions = followDeletions({
     ...{ service: 'files', redisUrl: redisUrls(config).queues, appsTransport, clock: ctx.clock, logger },
-    firstReachMs: EVENT_LOG_HOURS * 3_600_000,
+    firstReachMs: EVENT_LOG_MS,
     selectUnfinished: () => selectHalfDeleted(ctx.db, HALF_DELETED_MAX),
     selectPending: (deleted) => selectUnmarked(ctx.db, deleted),
     forget: (application) => cleanUpApplication(ctx, application, objects.wake),
@@ -40,7 +40,7 @@ export function createSweepers(
     // First: after a start, nothing may serve the files of applications deleted meanwhile for long.
     deleted_applications: deletions.reconcile,
     uploads: (signal) => sweepAbandonedUploads(ctx, signal).finally(objects.wake),
-    resumable_uploads: () => sweepResumableUploads(ctx),
+    resumable_uploads: (signal) => sweepResumableUploads(ctx, signal),
     avatars: (signal) => sweepAvatars(ctx, limits.sweepIntervalMs, signal),
     avatars_of_accounts: createDeletedAccountsSweep(ctx, identityTransport, objects.wake),
     tombstones: (signal) => purgeTombstones(ctx, signal),

@@ -16,7 +16,12 @@ const BATCH = 500;
  * Deletes the rows up to a time or a day, the oldest first, in batches. Rows that others have
  * locked stay for the next sweep.
  */
-export async function deleteExpired<DB>(db: Kysely<DB>, rows: ExpiringRows, until: Date | string, signal: AbortSignal) {
+export async function deleteExpired<DB>(
+  db: Kysely<DB>,
+  rows: ExpiringRows,
+  until: Date | string | RawBuilder<Date>,
+  signal: AbortSignal,
+) {
   const { table, since, where = sql<boolean>`true` } = rows;
   const expired = sql`select ctid from ${sql.table(table)} where ${sql.ref(since)} <= ${until} and ${where}
     order by ${sql.ref(since)} limit ${BATCH} for update skip locked`;

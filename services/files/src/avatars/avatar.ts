@@ -3,7 +3,7 @@ import type { Acting } from '@latchkey/audit/actor';
 import { findReplay } from '@latchkey/audit/idempotency';
 import { runStatement } from '@latchkey/audit/transaction';
 import { commonErrors } from '@latchkey/kit/errors/errors';
-import { newId, parseId } from '@latchkey/kit/validation/id';
+import { newId, parseId, toId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../context.ts';
 import { sweepFailures, sweepRemoved } from '../files-metrics.ts';
 import { errors } from '../proto-errors.ts';
@@ -24,9 +24,8 @@ export async function getAvatar(
   accountId: string,
   avatarId: string | undefined,
 ): Promise<{ avatarId: string; image: Buffer }> {
-  const owner = parseId(accountId);
-  const wanted = avatarId === undefined ? undefined : parseId(avatarId);
-  if (!owner || (avatarId !== undefined && !wanted)) throw errors.avatar_not_found();
+  const owner = toId(accountId);
+  const wanted = avatarId === undefined ? undefined : toId(avatarId);
   const found = await rows.selectCurrent(ctx.db, owner, wanted);
   if (!found?.image_id) throw errors.avatar_not_found();
   const image = await readImage(ctx, objectKey(owner, found.image_id));

@@ -97,7 +97,7 @@ const CALLS: Record<string, () => Promise<unknown>> = {
       ...{ requestId: 'request-1', actor: undefined },
     }),
   'the end of an upload': () => files.uploads.endUpload({ accountId: ref.accountId, uploadId }),
-  'a sweep of uploads': () => sweepResumableUploads(files.ctx),
+  'a sweep of uploads': () => sweepResumableUploads(files.ctx, new AbortController().signal),
   'a deletion': () => files.client.deleteFile({ ...ref, fileId }),
   'incomplete clean-ups': () => selectHalfDeleted(files.ctx.db, 100),
   'a sweep of tombstones': () => purgeTombstones(files.ctx, new AbortController().signal),

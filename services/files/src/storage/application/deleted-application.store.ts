@@ -1,6 +1,8 @@
 import type { DeletedApplication } from '@latchkey/deletions/follow-deletions';
+import { deleteExpired } from '@latchkey/kit/database/delete-expired';
 import { sql } from 'kysely';
 import type { Db } from '../../db/schema.ts';
+import { afterMs } from '../object-deletion/object-deletion.store.ts';
 
 export async function insertTombstone(tx: Db, applicationId: string): Promise<void> {
   await sql`insert into deleted_application (application_id) values (${applicationId}) on conflict do nothing`.execute(tx);
@@ -42,12 +44,8 @@ export async function selectHalfDeleted(db: Db, limit: number): Promise<DeletedA
   return rows;
 }
 
-/** Deletes old tombstones of complete clean-ups; returns how many. */
-export async function deleteTombstones(db: Db, ageHours: number, limit: number): Promise<number> {
-  const { numAffectedRows = 0n } = await sql`
-    delete from deleted_application where application_id = any(array(
-      select application_id from deleted_application
-      where created_at < now() - make_interval(hours => ${ageHours}::int) and completed_at is not null
-      order by created_at limit ${limit} for update skip locked))`.execute(db);
-  return Number(numAffectedRows);
+/** Deletes old tombstones of complete clean-ups. */
+export function deleteTombstones(db: Db, ageMs: number, signal: AbortSignal): Promise<void> {
+  const complete = { table: 'deleted_application', since: 'created_at', where: sql<boolean>`completed_at is not null` };
+  return deleteExpired(db, complete, afterMs(-ageMs), signal);
 }

@@ -1,7 +1,6 @@
 import { SERVICE_ORIGIN } from '@latchkey/audit/actor';
 import { recordAudit } from '@latchkey/audit/record';
 import type { DeletedApplication } from '@latchkey/deletions/follow-deletions';
-import { deleteInBatches } from '@latchkey/kit/sweeper/sweeper';
 import type { FilesContext } from '../../context.ts';
 import { deleteFiles } from '../file/file.store.ts';
 import { describeChange } from '../file/file.ts';
@@ -17,10 +16,9 @@ type CleanUpContext = Pick<FilesContext, 'db' | 'logger'>;
 
 const BATCH_MAX = 500;
 
-export const EVENT_LOG_HOURS = 24;
+export const EVENT_LOG_MS = 24 * 3_600_000;
 /** For clocks that differ: no event announces an application without a tombstone. */
-const TOMBSTONE_HOURS = EVENT_LOG_HOURS + 1;
-const TOMBSTONES_MAX = 1_000;
+const TOMBSTONE_MS = EVENT_LOG_MS + 3_600_000;
 
 /**
  * Cleans up a deleted application: from the first commit on it takes no files, then its files go in
@@ -65,4 +63,4 @@ async function deleteBatch({ db }: CleanUpContext, applicationId: string): Promi
 }
 
 export const purgeTombstones = ({ db }: Pick<FilesContext, 'db'>, signal: AbortSignal) =>
-  deleteInBatches(TOMBSTONES_MAX, signal, (limit) => deleteTombstones(db, TOMBSTONE_HOURS, limit));
+  deleteTombstones(db, TOMBSTONE_MS, signal);

@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { isUnreachable } from '@latchkey/kit/errors/errors';
-import { parseId } from '@latchkey/kit/validation/id';
 import { errors } from '../../proto-errors.ts';
 
 /** Those of some applications that the account owns and has not deleted. */
@@ -10,6 +9,7 @@ export type FindOwnedApplications = (
   requestId: string,
 ) => Promise<ReadonlySet<string>>;
 
+/** An application that a caller names as an account's, with canonical ids. */
 export interface ApplicationRef {
   readonly accountId: string;
   readonly applicationId: string;
@@ -31,14 +31,6 @@ export async function waitUntilReachable<T>(call: () => Promise<T>, signal: Abor
     }
     await delay(RETRY_MS, undefined, { signal }).catch(() => undefined);
   }
-}
-
-/** The reference in canonical form. Throws `application_not_found` for text other than a UUID. */
-export function parseRef(ref: ApplicationRef): ApplicationRef {
-  const accountId = parseId(ref.accountId);
-  const applicationId = parseId(ref.applicationId);
-  if (!accountId || !applicationId) throw errors.application_not_found();
-  return { accountId, applicationId, requestId: ref.requestId };
 }
 
 export async function requireOwned(findOwned: FindOwnedApplications, ref: ApplicationRef): Promise<void> {

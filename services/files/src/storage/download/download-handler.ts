@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { commonErrors } from '@latchkey/kit/errors/errors';
 import { canonicalIp, networkOf } from '@latchkey/kit/http/client-ip';
 import { acquireAll, ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
@@ -33,13 +33,6 @@ const RETRY_MS = 10_000;
 const ALLOWED_METHODS = ['GET', 'HEAD'];
 const REJECTED_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
-interface Download {
-  readonly req: IncomingMessage;
-  readonly res: ServerResponse;
-  readonly requestId: string;
-  readonly file: StoredFile;
-}
-
 /**
  * Serves files by the URLs that this service signed: GET and HEAD, ranges and preconditions as in
  * RFC 9110. A download may take any time, but stall only for `stallTimeoutMs`.
@@ -48,6 +41,30 @@ interface Download {
  */
 export function createDownloadHandler(ctx: FilesContext, stallTimeoutMs = STALL_MS) {
   const acquire = createDownloadQuota(ctx.limits.downloadsMax);
+  const respond = async (req: IncomingMessage, res: ServerResponse, requestId: string, clientNetwork: string): Promise<void> => {
+    const file = await findFile(ctx, req.url ?? '');
+    const [validators, headers] = [validatorsOf(file), fileHeaders(file, requestId)];
+    const status = checkPreconditions(req.headers, validators);
+    if (status === 412) return sendError(res, httpErrors.preconditionFailed, requestId, headers);
+    if (status === 304) return void res.writeHead(304, headers).end();
+    if (req.method === 'HEAD') {
+      await requireObject(ctx, file, ctx.store.stat(objectKey(file.applicationId, file.objectId)));
+      return void res.writeHead(200, { ...headers, ...bodyHeaders(file, file.byteSize) }).end();
+    }
+    const range = parseRange(req.headers, validators, file.byteSize);
+    if (range === 'unsatisfiable') {
+      return sendError(res, httpErrors.rangeUnsatisfiable, requestId, {
+        ...headers,
+        'content-range': `bytes */${file.byteSize}`,
+      });
+    }
+    const release = acquire(clientNetwork, file.id);
+    await send(ctx, { res, headers, requestId, file, range, stallTimeoutMs }).finally(() => {
+      // The response to a client that went away while the object was being opened is closed.
+      if (res.closed) release();
+      else res.once('close', release);
+    });
+  };
   return async (req: IncomingMessage, res: ServerResponse, givenId: string, clientNetwork: string): Promise<void> => {
     const requestId = givenId || newId();
     res.on('error', () => undefined);
@@ -56,16 +73,7 @@ export function createDownloadHandler(ctx: FilesContext, stallTimeoutMs = STALL_
       if (!ALLOWED_METHODS.includes(req.method ?? '')) {
         return sendError(res, httpErrors.methodNotAllowed, requestId, { allow: ALLOWED_METHODS.join(', ') });
       }
-      const file = await findFile(ctx, req.url ?? '');
-      const download = { req, res, requestId, file };
-      const range = await respondWithoutBody(ctx, download);
-      if (range === 'done') return;
-      const release = acquire(clientNetwork, file.id);
-      await send(ctx, download, range, stallTimeoutMs).finally(() => {
-        // The response to a client that went away while the object was being opened is closed.
-        if (res.closed) release();
-        else res.once('close', release);
-      });
+      await respond(req, res, requestId, clientNetwork);
     } catch (err) {
       reject(ctx, res, requestId, err);
     }
@@ -112,38 +120,22 @@ async function findFile(ctx: FilesContext, url: string): Promise<StoredFile> {
   return file;
 }
 
-/** Responds where no byte is sent; otherwise returns the range to send, undefined for the whole. */
-async function respondWithoutBody(
-  ctx: FilesContext,
-  { req, res, requestId, file }: Download,
-): Promise<ByteRange | undefined | 'done'> {
-  const validators = validatorsOf(file);
-  const headers = fileHeaders(file, requestId);
-  const status = checkPreconditions(req.headers, validators);
-  const range = parseRange(req.headers, validators, file.byteSize);
-  if (status === 412) sendError(res, httpErrors.preconditionFailed, requestId, headers);
-  else if (status === 304) res.writeHead(304, headers).end();
-  else if (req.method === 'HEAD') {
-    await requireObject(ctx, file, ctx.store.stat(objectKey(file.applicationId, file.objectId)));
-    res.writeHead(200, { ...headers, ...bodyHeaders(file, file.byteSize) }).end();
-  } else if (range === 'unsatisfiable') {
-    const rangeHeader = { 'content-range': `bytes */${file.byteSize}` };
-    sendError(res, httpErrors.rangeUnsatisfiable, requestId, { ...headers, ...rangeHeader });
-  } else return range;
-  return 'done';
+interface Download {
+  readonly res: ServerResponse;
+  readonly headers: OutgoingHttpHeaders;
+  readonly requestId: string;
+  readonly file: StoredFile;
+  /** Undefined for the whole. */
+  readonly range: ByteRange | undefined;
+  readonly stallTimeoutMs: number;
 }
 
-async function send(
-  ctx: FilesContext,
-  { res, requestId, file }: Download,
-  range: ByteRange | undefined,
-  stallTimeoutMs: number,
-): Promise<void> {
+async function send(ctx: FilesContext, { res, headers, requestId, file, range, stallTimeoutMs }: Download): Promise<void> {
   const body = await requireObject(ctx, file, ctx.store.read(objectKey(file.applicationId, file.objectId), range));
   const byteSize = range ? range.end - range.start + 1 : file.byteSize;
   const startedAt = performance.now();
   res.writeHead(range ? 206 : 200, {
-    ...fileHeaders(file, requestId),
+    ...headers,
     ...bodyHeaders(file, byteSize),
     ...(range && { 'content-range': `bytes ${range.start}-${range.end}/${file.byteSize}` }),
   });

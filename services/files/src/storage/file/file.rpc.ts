@@ -3,7 +3,13 @@ import type { HandlerContext } from '@connectrpc/connect';
 import { actingFor } from '@latchkey/audit/actor';
 import { fromRow } from '@latchkey/kit/rpc/from-row';
 import { REQUEST_ID_HEADER, type RpcImpl } from '@latchkey/kit/rpc/route';
-import { FileSchema, type FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
+import { toId } from '@latchkey/kit/validation/id';
+import {
+  ApplicationUsageSchema,
+  FileSchema,
+  type FileService,
+  GetFilesMetadataResponseSchema,
+} from '@latchkey/proto/latchkey/files/v1/file_pb';
 import type { FilesContext } from '../../context.ts';
 import type { ApplicationRef } from '../application/owned-application.ts';
 import { abandonTicket, beginUpload } from '../upload/begin-upload.ts';
@@ -21,8 +27,7 @@ export function fileRpc(ctx: FilesContext): RpcImpl<typeof FileService> {
     abandonUpload: ({ ticket }) => abandonTicket(ctx, ticket),
     checkFileName: (request, call) => checkFileName(ctx, toRef(request, call), request.fileName),
     async getFilesMetadata(request, call) {
-      const { totalFiles, lastUploadedAt } = await getFilesMetadata(ctx, toRef(request, call));
-      return { totalFiles: BigInt(totalFiles), ...(lastUploadedAt && { lastUploadedAt: timestampFromDate(lastUploadedAt) }) };
+      return fromRow(GetFilesMetadataResponseSchema, await getFilesMetadata(ctx, toRef(request, call)));
     },
     async listFiles(request, call) {
       const { rows, total } = await listFiles(ctx, toRef(request, call), request);
@@ -37,18 +42,12 @@ export function fileRpc(ctx: FilesContext): RpcImpl<typeof FileService> {
       return { url, expiresAt: timestampFromDate(expiresAt) };
     },
     async listApplicationUsages({ accountId, applicationIds }) {
-      const usages = await getUsageOf(ctx, accountId, applicationIds);
-      return {
-        usages: usages.map(({ applicationId, fileCount, chargedMib }) => ({
-          applicationId,
-          fileCount: BigInt(fileCount),
-          chargedMib: BigInt(chargedMib),
-        })),
-      };
+      const rows = await getUsageOf(ctx, accountId, applicationIds);
+      return { usages: rows.map((row) => fromRow(ApplicationUsageSchema, row)) };
     },
     inspectFile: (request, call) => inspectFile(ctx, toRef(request, call), request),
     async getStorageUsage({ accountId }, { requestHeader }) {
-      const { chargedMib, fileCount } = await getStorageUsage(ctx, accountId, requestHeader.get(REQUEST_ID_HEADER) ?? '');
+      const { chargedMib, fileCount } = await getStorageUsage(ctx, toId(accountId), requestHeader.get(REQUEST_ID_HEADER) ?? '');
       const { allowanceMib, fileCountMax, byteSizeMax } = ctx.limits;
       return {
         chargedMib: BigInt(chargedMib),
@@ -61,9 +60,8 @@ export function fileRpc(ctx: FilesContext): RpcImpl<typeof FileService> {
   };
 }
 
-function toRef(
-  { accountId, applicationId }: Omit<ApplicationRef, 'requestId'>,
-  { requestHeader }: HandlerContext,
-): ApplicationRef {
-  return { accountId, applicationId, requestId: requestHeader.get(REQUEST_ID_HEADER) ?? '' };
+/** Other text than a UUID names nothing, as an unknown id does. */
+export function toRef(given: Omit<ApplicationRef, 'requestId'>, { requestHeader }: HandlerContext): ApplicationRef {
+  const requestId = requestHeader.get(REQUEST_ID_HEADER) ?? '';
+  return { accountId: toId(given.accountId), applicationId: toId(given.applicationId), requestId };
 }

@@ -19,14 +19,13 @@ export interface StoredFile {
 const SELECT_METADATA = {
   name: 'select-files-metadata',
   text: `select
-      coalesce((select file_count from application_usage where application_id = $1), 0) as file_count,
-      (select created_at from file where application_id = $1 order by created_at desc, id desc limit 1) as last_created_at`,
+      coalesce((select file_count from application_usage where application_id = $1), 0) as total_files,
+      (select created_at from file where application_id = $1 order by created_at desc, id desc limit 1) as last_uploaded_at`,
 };
 
-export async function selectMetadata(pool: pg.Pool, applicationId: string) {
-  type Row = { readonly file_count: string; readonly last_created_at: Date | null };
-  const { rows } = await pool.query<Row>({ ...SELECT_METADATA, values: [applicationId] });
-  return { totalFiles: Number(rows[0]?.file_count ?? 0), lastUploadedAt: rows[0]?.last_created_at ?? null };
+/** With the columns of the message `GetFilesMetadataResponse`. */
+export async function selectMetadata(pool: pg.Pool, applicationId: string): Promise<object> {
+  return (await pool.query({ ...SELECT_METADATA, values: [applicationId] })).rows[0];
 }
 
 const FILE = `

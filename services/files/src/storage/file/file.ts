@@ -5,11 +5,11 @@ import { DOWNLOAD_URL_LIFETIME_S } from '@latchkey/contract/download-url';
 import { FILE_NAME, FILE_NAME_LENGTH_MAX } from '@latchkey/contract/file-name';
 import { withoutInvisible } from '@latchkey/contract/invisible';
 import { isUniqueViolation } from '@latchkey/kit/database/database';
-import { parseId } from '@latchkey/kit/validation/id';
+import { toId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../../context.ts';
 import type { Db } from '../../db/schema.ts';
 import { errors } from '../../proto-errors.ts';
-import { type ApplicationRef, parseRef, readOwned, requireOwned } from '../application/owned-application.ts';
+import { type ApplicationRef, readOwned, requireOwned } from '../application/owned-application.ts';
 import { insertObjectDeletions, OWN_REMOVAL_MS } from '../object-deletion/object-deletion.store.ts';
 import { removeObjectsSoon } from '../object-deletion/object-deletion.ts';
 import { objectKey } from '../object-store/object-store.ts';
@@ -40,34 +40,24 @@ export function describeChange(file: Omit<ApplicationRef, 'requestId'> & { fileI
 }
 
 /** Throws `file_name_invalid`, `application_not_found`, `file_name_taken`. */
-export async function checkFileName(ctx: FilesContext, given: ApplicationRef, nameText: string): Promise<void> {
+export async function checkFileName(ctx: FilesContext, ref: ApplicationRef, nameText: string): Promise<void> {
   const name = parseFileName(nameText);
-  const ref = parseRef(given);
   await runStatement(ctx.db, async (db) => {
     const holders = await readOwned(ctx.findOwned, ref, () => selectNameHolders(db, ref.applicationId, name));
     if (isTaken(holders)) throw errors.file_name_taken();
   });
 }
 
-export async function getFilesMetadata(ctx: FilesContext, given: ApplicationRef) {
-  const ref = parseRef(given);
-  return readOwned(ctx.findOwned, ref, () => selectMetadata(ctx.pool, ref.applicationId));
-}
+export const getFilesMetadata = (ctx: FilesContext, ref: ApplicationRef) =>
+  readOwned(ctx.findOwned, ref, () => selectMetadata(ctx.pool, ref.applicationId));
 
 /**
  * The file that a caller named, once the account is known to own its application; it may not exist.
- * Throws `application_not_found`, then `file_not_found` for text other than a UUID.
+ * Throws `application_not_found`.
  */
-export async function parseFileRef(
-  ctx: FilesContext,
-  given: ApplicationRef,
-  fileIdText: string,
-): Promise<ApplicationRef & { fileId: string }> {
-  const ref = parseRef(given);
+export async function requireFileRef(ctx: FilesContext, ref: ApplicationRef, fileIdText: string) {
   await requireOwned(ctx.findOwned, ref);
-  const fileId = parseId(fileIdText);
-  if (!fileId) throw errors.file_not_found();
-  return { ...ref, fileId };
+  return { ...ref, fileId: toId(fileIdText) };
 }
 
 /**
@@ -81,7 +71,7 @@ export async function renameFile(
   nameText: string,
 ): Promise<void> {
   const displayName = parseFileName(nameText);
-  const ref = await parseFileRef(ctx, given, fileIdText);
+  const ref = await requireFileRef(ctx, given, fileIdText);
   await runTransaction(ctx.db, async (tx) => {
     await lockRenames(tx, ref.applicationId);
     const previous = await updateName(tx, ref, displayName).catch((err: unknown) => {
@@ -102,7 +92,7 @@ export async function renameFile(
  * `application_not_found`, `file_not_found`, `file_in_use`.
  */
 export async function deleteFile(ctx: Acting<FilesContext>, given: ApplicationRef, fileIdText: string): Promise<void> {
-  const ref = await parseFileRef(ctx, given, fileIdText);
+  const ref = await requireFileRef(ctx, given, fileIdText);
   const key = await runTransaction(ctx.db, async (tx) => {
     const key = await deleteFileRow(tx, ref, { origin: ctx.origin });
     if (key === undefined) throw errors.file_not_found();
@@ -148,7 +138,7 @@ export async function createDownloadUrl(
 ): Promise<{ url: string; expiresAt: Date }> {
   if (lifetimeSeconds < 0 || lifetimeSeconds > DOWNLOAD_URL_LIFETIME_S.max) throw errors.lifetime_invalid();
   const lifetime = lifetimeSeconds || DOWNLOAD_URL_LIFETIME_S.default;
-  const { applicationId, fileId } = await parseFileRef(ctx, given, fileIdText);
+  const { applicationId, fileId } = await requireFileRef(ctx, given, fileIdText);
   return runStatement(ctx.db, async (db) => {
     const file = await selectFile(ctx.pool, fileId);
     if (file?.applicationId !== applicationId) throw errors.file_not_found();

@@ -5,7 +5,7 @@ import type { FilesContext } from '../../context.ts';
 import { errors } from '../../proto-errors.ts';
 import type { ApplicationRef } from '../application/owned-application.ts';
 import { objectKey } from '../object-store/object-store.ts';
-import { parseFileRef } from './file.ts';
+import { requireFileRef } from './file.ts';
 import { type Digests, insertDigests, selectForRelease } from './inspect-file.store.ts';
 import { findSigningKey } from './signature.ts';
 
@@ -19,7 +19,7 @@ const WHOLE_BYTES_MAX = 256 * 1024 * 1024;
  * @throws `application_not_found`, `file_not_found`, and `queue_full` if too many files wait
  */
 export async function inspectFile(ctx: FilesContext, given: ApplicationRef, asked: Question) {
-  const ref = await parseFileRef(ctx, given, asked.fileId);
+  const ref = await requireFileRef(ctx, given, asked.fileId);
   for (let former: string | undefined; ; ) {
     const file = await selectForRelease(ctx.db, ref.applicationId, ref.fileId);
     if (!file) throw errors.file_not_found();

@@ -2,7 +2,7 @@ import { FILE_NAME_LENGTH_MAX } from '@latchkey/contract/file-name';
 import { FILES_PAGE_SIZE } from '@latchkey/contract/page-size';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../proto-errors.ts';
-import { type ApplicationRef, parseRef, readOwned } from '../application/owned-application.ts';
+import { type ApplicationRef, readOwned } from '../application/owned-application.ts';
 import { type FilePage, type Slice, selectMatches, selectPage } from './file-page.store.ts';
 
 /** More files than any application has: larger offsets are past the end too. */
@@ -17,11 +17,10 @@ const PART_OF_NAME = new RegExp(`^[A-Za-z0-9_. -]{1,${FILE_NAME_LENGTH_MAX}}$`);
  */
 export async function listFiles(
   ctx: FilesContext,
-  given: ApplicationRef,
+  ref: ApplicationRef,
   request: { readonly pageSize: number; readonly page: bigint; readonly nameContains: string },
 ): Promise<FilePage> {
   const slice = toSlice(request.pageSize, request.page);
-  const ref = parseRef(given);
   return readOwned(ctx.findOwned, ref, () => select(ctx, ref.applicationId, slice, request.nameContains));
 }
 

@@ -137,7 +137,7 @@ async function writeBody(handle: FileHandle, reader: BodyReader): Promise<number
       // A full disk ends a body that hangs.
       const [length] = await Promise.all([reader.fill(filling), writing]);
       byteSize += length;
-      writing = writeAll(handle, filling.subarray(0, length));
+      writing = handle.writeFile(filling.subarray(0, length));
       if (length < WRITE_BYTES) {
         await writing;
         return byteSize;
@@ -149,15 +149,6 @@ async function writeBody(handle: FileHandle, reader: BodyReader): Promise<number
     // Otherwise they weigh on the next garbage collection, which visits everything else as well
     // (ADR 10).
     for (const buffer of [filling, spare]) if (buffer) releaseBytes(buffer);
-  }
-}
-
-/** A write may take less than it is given, as just before the disk is full. */
-async function writeAll(handle: FileHandle, bytes: Buffer): Promise<void> {
-  for (let written = 0; written < bytes.length; ) {
-    const { bytesWritten } = await handle.write(bytes, written);
-    if (bytesWritten === 0) throw new Error('the disk took no more bytes');
-    written += bytesWritten;
   }
 }
 

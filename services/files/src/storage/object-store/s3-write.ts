@@ -19,7 +19,6 @@ import { ignoreAbsent, type S3Bucket } from './s3-client.ts';
 
 /** The smallest part that S3 takes before the last, and the memory of an upload. */
 const PART_BYTES = 5 * 1024 * 1024;
-const CLEAN_UP_TRIES_MAX = 3;
 /** In milliseconds. Short, because the store may hang; the sweeper removes what is left. */
 const CLEAN_UP_MS_MAX = 2_000;
 
@@ -57,7 +56,10 @@ export async function writeObject(
   } catch (err) {
     // If the signal aborted, its reason is the cause, and the store's error only followed.
     const reason = signal.aborted ? signal.reason : err;
-    if (parts.hasBegun) await cleanUp(bucket, target, parts.uploadId);
+    // Either may exist whatever failed: a store that responds too late, or with an error, may have
+    // done what it was asked.
+    const late = AbortSignal.timeout(CLEAN_UP_MS_MAX);
+    if (parts.hasBegun) await removeObject(bucket, target, late, parts.uploadId).catch(() => undefined);
     throw reason;
   }
 }
@@ -186,19 +188,6 @@ function rejectLost(err: unknown): never {
 
 function tailOf({ Bucket, Key }: Target, id: string): Target {
   return { Bucket, Key: objectKey(requireObjectKey(Key).ownerId, id) };
-}
-
-/**
- * Aborts the upload and removes the object, as either may exist whatever failed: a store that
- * responds too late, or with an error, may have done what it was asked.
- */
-async function cleanUp(bucket: S3Bucket, target: Target, uploadId: string | undefined): Promise<void> {
-  const signal = AbortSignal.timeout(CLEAN_UP_MS_MAX);
-  for (let tries = 1; tries <= CLEAN_UP_TRIES_MAX && !signal.aborted; tries += 1) {
-    try {
-      return await removeObject(bucket, target, signal, uploadId);
-    } catch {}
-  }
 }
 
 /**

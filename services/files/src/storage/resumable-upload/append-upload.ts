@@ -1,7 +1,7 @@
 import { type CallIdentity, identifyCall, resumeCall } from '@latchkey/audit/idempotency';
 import { runStatement } from '@latchkey/audit/transaction';
 import { commonErrors } from '@latchkey/kit/errors/errors';
-import { newId, parseId } from '@latchkey/kit/validation/id';
+import { newId, toId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../../context.ts';
 import { chunks, uploads } from '../../files-metrics.ts';
 import { errors } from '../../proto-errors.ts';
@@ -63,8 +63,7 @@ interface Run {
 async function append(ctx: FilesContext, chunk: Chunk): Promise<rows.ResumableUpload> {
   const { byteOffset, byteSize = 0 } = chunk;
   const { db, logger } = ctx;
-  const [accountId, id] = [parseId(chunk.accountId), parseId(chunk.uploadId)];
-  if (!accountId || !id) throw errors.upload_not_found();
+  const [accountId, id] = [toId(chunk.accountId), toId(chunk.uploadId)];
   const call = identifyCall(accountId, chunk.idempotency ?? {});
   const claimed = { accountId, id, byteOffset, claimId: newId(), callId: call?.id ?? null, processLock: ctx.processLock.id };
   const upload = await rows.claimUpload(db, claimed);

@@ -1,4 +1,5 @@
 import { UPLOAD_LIFETIME_HOURS } from '@latchkey/contract/resumable-upload';
+import { deleteExpired } from '@latchkey/kit/database/delete-expired';
 import { hasEnded } from '@latchkey/kit/database/process-lock';
 import { type RawBuilder, sql } from 'kysely';
 import type { Db } from '../../db/schema.ts';
@@ -201,11 +202,6 @@ export const endExpired = (db: Db, limit: number) =>
       order by expires_at limit ${limit} for update skip locked))`,
   );
 
-/** Forgets uploads that are stored or ended, a day later; returns how many. */
-export async function deleteForgotten(db: Db, limit: number): Promise<number> {
-  const { numAffectedRows = 0n } = await sql`
-    delete from resumable_upload where id = any(array(
-      select id from resumable_upload where state <> 'open' and expires_at <= now()
-      order by expires_at limit ${limit} for update skip locked))`.execute(db);
-  return Number(numAffectedRows);
-}
+/** Forgets uploads that are stored or ended, a day later. */
+export const deleteForgotten = (db: Db, signal: AbortSignal) =>
+  deleteExpired(db, { table: 'resumable_upload', since: 'expires_at', where: sql<boolean>`state <> 'open'` }, 'now', signal);

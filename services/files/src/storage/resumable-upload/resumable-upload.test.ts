@@ -55,7 +55,7 @@ const bytesOf = async ({ applicationId }: OwnedRef, { id }: Upload) =>
 
 /** Rows and objects left of an application after a sweep. */
 async function holdings(ref: OwnedRef) {
-  await sweepResumableUploads(files.ctx);
+  await sweepResumableUploads(files.ctx, new AbortController().signal);
   await sweepAll(files, ref);
   return holdingsOf(files, ref);
 }
@@ -100,7 +100,7 @@ describe('an upload in chunks', () => {
     const finished = await append(ref, upload, 5, Buffer.alloc(0));
     expect(finished).toMatchObject({ id: upload.id, byteOffset: 5, checksum: sha256(Buffer.from('bytes')) });
     await age(25);
-    await sweepResumableUploads(files.ctx);
+    await sweepResumableUploads(files.ctx, new AbortController().signal);
     expect(await reasonOf(offsetOf(ref, upload))).toBe('upload_not_found');
     expect(await holdings(ref)).toEqual(ONE);
   });

@@ -1,7 +1,7 @@
 import { addChange } from '@latchkey/audit/announce';
 import { addCommitProof, runTransaction } from '@latchkey/audit/transaction';
 import { UNFINISHED_UPLOADS_MAX } from '@latchkey/contract/resumable-upload';
-import { newId, parseId } from '@latchkey/kit/validation/id';
+import { newId, toId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../proto-errors.ts';
 import { isDeleted } from '../application/deleted-application.store.ts';
@@ -26,11 +26,10 @@ export async function createUpload(
   ctx: FilesContext,
   given: UploadDescription & { readonly byteSize: number; readonly metadata: string },
 ): Promise<ResumableUpload> {
-  const { byteSize } = given;
-  const { ref, displayName, expectedChecksum } = parseDescription(given);
-  const { accountId, applicationId, requestId } = ref;
-  const usages = await readOwned(ctx.findOwned, ref, () => selectCharges(ctx.db, accountId));
-  if (given.replace) await checkReplaceable(ctx, ref, (await selectNameHolders(ctx.db, applicationId, displayName)).file);
+  const { accountId, applicationId, requestId, byteSize } = given;
+  const { displayName, expectedChecksum } = parseDescription(given);
+  const usages = await readOwned(ctx.findOwned, given, () => selectCharges(ctx.db, accountId));
+  if (given.replace) await checkReplaceable(ctx, given, (await selectNameHolders(ctx.db, applicationId, displayName)).file);
   const deleted = await findDeleted(ctx, { accountId, requestId, usages }, Math.min(byteSize, ctx.limits.byteSizeMax));
   return runTransaction(ctx.db, async (tx) => {
     // Other creations and commits of the account wait, and renames of the application.
@@ -63,18 +62,14 @@ export async function createUpload(
 
 /** An upload, finished or not. Throws `upload_not_found`, `upload_expired`. */
 export async function findUpload(ctx: FilesContext, accountText: string, idText: string): Promise<ResumableUpload> {
-  const [accountId, id] = [parseId(accountText), parseId(idText)];
-  const upload = accountId && id ? await rows.selectUpload(ctx.db, accountId, id) : undefined;
+  const upload = await rows.selectUpload(ctx.db, toId(accountText), toId(idText));
   if (!upload) throw errors.upload_not_found();
   if (upload.state === 'ended' || upload.isExpired) throw errors.upload_expired();
   return upload;
 }
 
 /** The unfinished uploads of an account, oldest first. */
-export async function listUploads(ctx: FilesContext, accountText: string): Promise<ResumableUpload[]> {
-  const accountId = parseId(accountText);
-  return accountId ? rows.selectUnfinished(ctx.db, accountId) : [];
-}
+export const listUploads = (ctx: FilesContext, accountText: string) => rows.selectUnfinished(ctx.db, toId(accountText));
 
 /**
  * Ends an unfinished upload and removes what it stored; the file of a finished one stays. Returns
@@ -92,7 +87,7 @@ export async function endUpload(ctx: FilesContext, accountText: string, idText: 
 }
 
 /** Ends expired uploads, and forgets those of a day ago. The sweeper removes their objects. */
-export async function sweepResumableUploads({ db }: Pick<FilesContext, 'db'>): Promise<void> {
+export async function sweepResumableUploads({ db }: Pick<FilesContext, 'db'>, signal: AbortSignal): Promise<void> {
   await rows.endExpired(db, SWEEP_MAX);
-  await rows.deleteForgotten(db, SWEEP_MAX);
+  await rows.deleteForgotten(db, signal);
 }

@@ -7,7 +7,7 @@ import { newId } from '@latchkey/kit/validation/id';
 import { hasLength } from '@latchkey/kit/validation/text';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../proto-errors.ts';
-import { type ApplicationRef, parseRef, readOwned } from '../application/owned-application.ts';
+import { type ApplicationRef, readOwned } from '../application/owned-application.ts';
 import { isTaken, selectNameHolders, selectRecentUpload } from '../file/file.store.ts';
 import { parseFileName } from '../file/file.ts';
 import { abandonEnded, deleteUnclaimed, insertIntent, selectLease } from './upload-intent.store.ts';
@@ -45,10 +45,9 @@ export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescr
   const call = takeCall();
   const earlier = call && (await findResult<UploadResponse>(ctx.db, call));
   if (earlier) return { stored: earlier.value };
-  const { byteSize, replace } = upload;
-  const { ref, displayName, expectedChecksum } = parseDescription(upload);
-  const { accountId, applicationId, requestId } = ref;
-  const [usages, holders] = await readOwned(ctx.findOwned, ref, () =>
+  const { accountId, applicationId, requestId, byteSize, replace } = upload;
+  const { displayName, expectedChecksum } = parseDescription(upload);
+  const [usages, holders] = await readOwned(ctx.findOwned, upload, () =>
     Promise.all([selectCharges(ctx.db, accountId), selectNameHolders(ctx.db, applicationId, displayName)]),
   );
   const { file: former } = holders;
@@ -59,7 +58,7 @@ export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescr
     if (stored) return { stored };
     if (isTaken(holders, replace)) throw errors.file_name_taken();
   }
-  await checkReplaceable(ctx, ref, former);
+  await checkReplaceable(ctx, upload, former);
   const replacedMib = former ? chargeMib(former.byteSize) : 0;
   const byteSizeMin = Math.min(byteSize ?? 1, ctx.limits.byteSizeMax);
   const deleted = await findDeleted(ctx, { accountId, requestId, usages }, byteSizeMin, replacedMib);
@@ -100,18 +99,14 @@ export const abandonTicket = ({ db }: FilesContext, ticket: string) => deleteUnc
 
 export const hashTicket = (ticket: string): Buffer => hash('sha256', ticket, 'buffer');
 
-/** Throws `file_name_invalid`, `upload_malformed`, `application_not_found`. */
-export function parseDescription({ fileName, byteSize = 0, expectedChecksum, metadata = '', ...ref }: UploadDescription) {
+/** Throws `file_name_invalid`, `upload_malformed`. */
+export function parseDescription({ fileName, byteSize = 0, expectedChecksum, metadata = '' }: UploadDescription) {
   const displayName = parseFileName(fileName);
   const isSizeValid = Number.isSafeInteger(byteSize) && byteSize >= 0;
   const isChecksumValid = [0, CHECKSUM_BYTES].includes(expectedChecksum.byteLength);
   const isMetadataValid = hasLength(metadata, 0, UPLOAD_METADATA_LENGTH_MAX);
   if (!isSizeValid || !isChecksumValid || !isMetadataValid) throw errors.upload_malformed();
-  return {
-    ref: parseRef(ref),
-    displayName,
-    expectedChecksum: expectedChecksum.byteLength > 0 ? Buffer.from(expectedChecksum) : null,
-  };
+  return { displayName, expectedChecksum: expectedChecksum.byteLength > 0 ? Buffer.from(expectedChecksum) : null };
 }
 
 async function takeLease(ctx: FilesContext, intent: Parameters<typeof insertIntent>[1]): Promise<void> {

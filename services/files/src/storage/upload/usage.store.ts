@@ -7,11 +7,14 @@ export interface ApplicationUsage {
   readonly chargedMib: number;
 }
 
-/** The usage of each application of an account that has files, or of the given ones. */
-export async function selectUsages(db: Db, accountId: string, applicationIds?: readonly string[]): Promise<ApplicationUsage[]> {
-  const isGiven = applicationIds ? sql`and application_id = any(${applicationIds}::uuid[])` : sql``;
-  const { rows } = await sql<ApplicationUsage>`
-    select application_id as "applicationId", file_count::float8 as "fileCount", charged_mib::float8 as "chargedMib"
+/**
+ * The usage of each application of an account that has files, or of the given ones, with the
+ * columns of the message `ApplicationUsage`.
+ */
+export async function selectUsages(db: Db, accountId: string, applicationIds: readonly string[]): Promise<object[]> {
+  const isGiven = applicationIds.length > 0 ? sql`and application_id = any(${applicationIds}::uuid[])` : sql``;
+  const { rows } = await sql<object>`
+    select application_id, file_count, charged_mib
     from application_usage where account_id = ${accountId} and file_count > 0 ${isGiven}`.execute(db);
   return rows;
 }

@@ -1,4 +1,4 @@
-import { parseId } from '@latchkey/kit/validation/id';
+import { toId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../proto-errors.ts';
 import { type ApplicationUsage, selectCharges, selectUsages } from './usage.store.ts';
@@ -13,22 +13,16 @@ export function chargeMib(byteSize: number): number {
 }
 
 /** The usage of applications of an account, or of all that have files. Other ids are left out. */
-export async function getUsageOf(ctx: FilesContext, accountText: string, texts: readonly string[]): Promise<ApplicationUsage[]> {
-  const accountId = parseId(accountText);
-  if (!accountId) return [];
-  const ids = texts.map(parseId).filter((id) => id !== undefined);
-  return selectUsages(ctx.db, accountId, texts.length > 0 ? ids : undefined);
-}
+export const getUsageOf = (ctx: FilesContext, accountText: string, applicationIds: readonly string[]) =>
+  selectUsages(ctx.db, toId(accountText), applicationIds.map(toId));
 
 /**
  * The usage of an account as an upload counts it: with what unfinished uploads reserve, without
  * files of deleted applications.
  */
-export async function getStorageUsage(ctx: FilesContext, accountText: string, requestId: string): Promise<Usage> {
-  const accountId = parseId(accountText);
-  const usages = accountId ? await selectCharges(ctx.db, accountId) : [];
-  if (!accountId || usages.length === 0) return sumUsage([]);
-  return sumUsage(usages, await findDeleted(ctx, { accountId, requestId, usages }));
+export async function getStorageUsage(ctx: FilesContext, accountId: string, requestId: string): Promise<Usage> {
+  const usages = await selectCharges(ctx.db, accountId);
+  return usages.length === 0 ? sumUsage([]) : sumUsage(usages, await findDeleted(ctx, { accountId, requestId, usages }));
 }
 
 export function sumUsage(usages: readonly ApplicationUsage[], deleted: ReadonlySet<string> = new Set()): Usage {
