@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { AppsDatabase } from '@latchkey/apps/db/schema';
 import { createRetentionSweep } from '@latchkey/apps/retention/retention';
 import { Vault } from '@latchkey/apps/runtime-key/vault';
 import { startPostgres } from '@latchkey/embedded/postgres/postgres';
@@ -195,7 +194,7 @@ async function fill(client: Client): Promise<void> {
 }
 
 async function measureSweep(url: string): Promise<Figure> {
-  const { db, close } = createDatabase<AppsDatabase>({ url, schema: 'apps', logger: createLogger('bench', 'silent') });
+  const { db, close } = createDatabase({ url, schema: 'apps', logger: createLogger('bench', 'silent') });
   const startedAt = performance.now();
   await createRetentionSweep(db, () => new Date())(new AbortController().signal);
   const seconds = (performance.now() - startedAt) / 1_000;

@@ -5,7 +5,6 @@ import type { Database } from '@latchkey/kit/database/database';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { createReads } from './application/application.store.ts';
 import type { AppsConfig } from './config.ts';
-import type { AppsDatabase } from './db/schema.ts';
 import { Vault } from './runtime-key/vault.ts';
 
 /**
@@ -24,7 +23,7 @@ export type AppsContext = Readonly<ReturnType<typeof createContext>>;
 
 export function createContext(
   config: AppsConfig,
-  { db, pool }: Database<AppsDatabase>,
+  { db, pool }: Database<unknown>,
   others: {
     readonly clock: () => Date;
     /** To be called after the commit of an event. */

@@ -19,7 +19,6 @@ import { appsRpc } from './apps.rpc.ts';
 import type { AppsConfig } from './config.ts';
 import { createContext } from './context.ts';
 import { migrations } from './db/migrations.ts';
-import type { AppsDatabase } from './db/schema.ts';
 import { createRelay, QUEUES } from './relay/relay.ts';
 import { releaseRpc } from './release/release.rpc.ts';
 import { createRetentionSweep, RETENTION_INTERVAL_MS } from './retention/retention.ts';
@@ -40,7 +39,7 @@ export function createAppsService(config: AppsConfig, overrides: AppsOverrides =
   const { logger = createLogger('apps', config.LOG_LEVEL), clock = () => new Date() } = overrides;
   const { DATABASE_URL: databaseUrl, DATABASE_POOL_MAX: poolMax } = config;
   const { queues, events } = redisUrls(config);
-  const database = createDatabase<AppsDatabase>({ url: databaseUrl, schema: SCHEMA, poolMax, logger });
+  const database = createDatabase({ url: databaseUrl, schema: SCHEMA, poolMax, logger });
   const { db, pool } = database;
   const wakeRelay = () => relay.wake();
   const producer = createQueueProducer({ url: queues, name: 'latchkey-apps-relay', queues: QUEUES, logger, onReady: wakeRelay });

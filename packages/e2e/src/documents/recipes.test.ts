@@ -28,7 +28,7 @@ const RECIPES: Readonly<Record<string, ReadonlyArray<readonly [path: string, bef
       '  // Status. Always set.\n  ApplicationStatus status = 5',
       '  // Label.\n  string label = 99;\n',
     ],
-    ['services/apps/src/db/schema.ts', '  version: Generated', '  label: Generated<string>;\n'],
+    ['services/apps/src/db/schema.ts', '  readonly version: string', '  readonly label: string;\n'],
     [SETTING, '  status: {\n    parse', '  label: text(APPLICATION_TEXTS.label.length),\n'],
     [
       'packages/contract/src/setting-definitions.ts',

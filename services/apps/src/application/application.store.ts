@@ -1,26 +1,47 @@
+import { assignmentsOf, valuesOf } from '@latchkey/kit/database/columns';
 import { createSharedRead } from '@latchkey/kit/database/shared-read';
 import {
   ApplicationSettingsSchema,
   type ListApplicationSummariesRequest,
   SummaryOrder,
 } from '@latchkey/proto/latchkey/apps/v1/application_pb';
-import { type Insertable, type RawBuilder, type Selectable, sql, type Updateable } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
-import type { ApplicationTable, Db, PreviousRuntimeKeyTable, SettingsRow } from '../db/schema.ts';
+import type { Db, SettingsRow } from '../db/schema.ts';
 import { createEventReads, EPOCH } from '../event/event-log.store.ts';
 import type { RuntimeKeyType } from '../runtime-key/vault.ts';
 import type { Page } from './page.ts';
 
 const SETTING_COLUMNS = ApplicationSettingsSchema.fields.map(({ name }) => name as keyof SettingsRow);
 
-/** Columns that a change may depend on: not the sealed keys and the levels, which can be long. */
-const CHANGEABLE = ['id', 'account_id', 'name', 'recent_rotations', 'last_sequence', 'public_updates', 'signing_keys'] as const;
+/**
+ * An application whose row is locked for a change: the columns that a change may depend on, not the
+ * sealed keys and the levels, which can be long.
+ */
+export interface ApplicationRow extends SettingsRow {
+  readonly id: string;
+  readonly account_id: string;
+  readonly name: string;
+  readonly recent_rotations: Date[];
+  readonly last_sequence: string;
+  readonly public_updates: boolean;
+  readonly signing_keys: string[];
+}
 
-/** An application whose row is locked for a change. */
-export type ApplicationRow = Pick<Selectable<ApplicationTable>, (typeof CHANGEABLE)[number]> & SettingsRow;
+type KeyColumns = Readonly<Record<'socket_key_hash' | 'socket_key_sealed' | 'http_key_hash' | 'http_key_sealed', Buffer>>;
 
-export async function insertApplication(db: Db, row: Insertable<ApplicationTable>): Promise<void> {
-  await db.insertInto('application').values(row).execute();
+/** Columns that a change may write. */
+export type ApplicationValues = Partial<
+  Omit<ApplicationRow, 'id' | 'account_id' | 'name' | 'last_sequence'> &
+    KeyColumns & { readonly runtime_keys_updated_at: Date; readonly license_levels: string[]; readonly last_sequence: number }
+>;
+
+export async function insertApplication(
+  db: Db,
+  row: Pick<ApplicationRow, 'id' | 'account_id' | 'name'> &
+    KeyColumns & { readonly runtime_keys_updated_at: Date; readonly created_at: Date },
+): Promise<void> {
+  await sql`insert into application ${valuesOf(row)}`.execute(db);
 }
 
 /** An application of a list. Parsing times and bytes would cost more than the rest of the list. */
@@ -112,13 +133,15 @@ export async function selectSummaries(db: Db, accountId: string, page: SummaryPa
 const isOneOf = (ids: readonly string[]) => sql<boolean>`id = any(${ids}::uuid[])`;
 
 export async function selectOwnedIds(db: Db, accountId: string, ids: readonly string[]): Promise<string[]> {
-  const rows = await db.selectFrom('application').select('id').where('account_id', '=', accountId).where(isOneOf(ids)).execute();
+  const { rows } = await sql<Pick<ApplicationRow, 'id'>>`
+    select id from application where account_id = ${accountId} and ${isOneOf(ids)}`.execute(db);
   return rows.map((row) => row.id);
 }
 
 export async function countApplications(db: Db, accountId: string): Promise<number> {
-  const kept = db.selectFrom('application_count').select('count').where('account_id', '=', accountId);
-  return Number((await kept.executeTakeFirst())?.count ?? 0);
+  const { rows } = await sql<{ count: string }>`
+    select count from application_count where account_id = ${accountId}`.execute(db);
+  return Number(rows[0]?.count ?? 0);
 }
 
 /** Deletes applications of an account, up to a number, which concurrent calls lock in one order. */
@@ -137,32 +160,25 @@ export async function lockAccount(tx: Db, accountId: string): Promise<void> {
 
 /** The account's application, its row locked until the transaction ends; undefined without one. */
 export async function lockApplication(tx: Db, accountId: string, applicationId: string): Promise<ApplicationRow | undefined> {
-  return tx
-    .selectFrom('application')
-    .select([...CHANGEABLE, ...SETTING_COLUMNS])
-    .where('id', '=', applicationId)
-    .where('account_id', '=', accountId)
-    .forUpdate()
-    .executeTakeFirst();
+  const { rows } = await sql<ApplicationRow>`
+    select id, account_id, name, recent_rotations, last_sequence, public_updates, signing_keys, ${sql.raw(`${SETTING_COLUMNS}`)}
+    from application where id = ${applicationId} and account_id = ${accountId} for update`.execute(tx);
+  return rows[0];
 }
 
-export async function updateApplication(tx: Db, id: string, changes: Updateable<ApplicationTable>) {
-  await tx
-    .updateTable('application')
-    .set({ ...changes, updated_at: sql`now()` })
-    .where('id', '=', id)
-    .execute();
+export async function updateApplication(tx: Db, id: string, changes: ApplicationValues): Promise<void> {
+  await sql`update application set ${assignmentsOf(changes)}, updated_at = now() where id = ${id}`.execute(tx);
 }
 
 export async function removeApplication(tx: Db, id: string): Promise<void> {
-  await tx.deleteFrom('application').where('id', '=', id).execute();
+  await sql`delete from application where id = ${id}`.execute(tx);
 }
 
 /** The license levels in their order, or undefined if the account has no such application. */
 export async function selectLevels(db: Db, accountId: string, applicationId: string) {
-  const levels = db.selectFrom('application').select('license_levels');
-  const row = await levels.where('id', '=', applicationId).where('account_id', '=', accountId).executeTakeFirst();
-  return row?.license_levels;
+  const { rows } = await sql<{ license_levels: string[] }>`
+    select license_levels from application where id = ${applicationId} and account_id = ${accountId}`.execute(db);
+  return rows[0]?.license_levels;
 }
 
 /** The application behind a runtime key. */
@@ -170,7 +186,11 @@ export type KeyHolderRow = SettingsRow &
   Pick<ApplicationRow, 'id' | 'account_id' | 'name' | 'last_sequence'> & { readonly epoch: string };
 
 /** The same of a rotated key, which may have expired. */
-type PreviousKeyRow = KeyHolderRow & Pick<Selectable<PreviousRuntimeKeyTable>, 'type' | 'expires_at' | 'last_used_at'>;
+type PreviousKeyRow = KeyHolderRow & {
+  readonly type: RuntimeKeyType;
+  readonly expires_at: Date;
+  readonly last_used_at: Date | null;
+};
 
 /** A channel as updaters see it; its releases in JSON, null without published ones. */
 interface FeedRow {
@@ -216,5 +236,7 @@ export function createReads(pool: pg.Pool) {
 }
 
 export async function selectFirstSealedKey(db: Db) {
-  return db.selectFrom('application').select(['id', 'socket_key_sealed']).orderBy('id').limit(1).executeTakeFirst();
+  const { rows } = await sql<{ id: string; socket_key_sealed: Buffer }>`
+    select id, socket_key_sealed from application order by id limit 1`.execute(db);
+  return rows[0];
 }

@@ -1,12 +1,11 @@
 import type { Acting } from '@latchkey/audit/actor';
 import { type Changes, recordAudit } from '@latchkey/audit/record';
 import { runTransaction } from '@latchkey/audit/transaction';
-import type { Updateable } from 'kysely';
 import type { AppsContext } from '../context.ts';
-import type { ApplicationTable, Db } from '../db/schema.ts';
+import type { Db } from '../db/schema.ts';
 import { type EventBody, logEvents, nextSequence } from '../event/event-log.ts';
 import { errors } from '../proto-errors.ts';
-import { type ApplicationRow, lockApplication, updateApplication } from './application.store.ts';
+import { type ApplicationRow, type ApplicationValues, lockApplication, updateApplication } from './application.store.ts';
 import { type ApplicationRef, parseRef } from './application-ref.ts';
 
 /** The entry in the audit log of a change. */
@@ -22,7 +21,7 @@ export interface ApplicationChange {
    * Stores new values and adds the event to the log. One UPDATE stores the values and the event's
    * `sequence`, so that the row gets one new version. At most one event for live clients a change.
    */
-  update(values: Omit<Updateable<ApplicationTable>, 'last_sequence'>, event: EventBody | undefined, now: Date): Promise<void>;
+  update(values: Omit<ApplicationValues, 'last_sequence'>, event: EventBody | undefined, now: Date): Promise<void>;
   /** Adds the event of a change that deletes the row. */
   addEvent(event: EventBody, now: Date): Promise<void>;
   record(action: string, changes: Changes): Promise<void>;

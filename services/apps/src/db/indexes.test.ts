@@ -8,14 +8,14 @@ import { deleteExpiredEvents } from '../retention/retention.store.ts';
 import { insertDeletions } from '../testing/rows.ts';
 import { type OwnedRef, useTestApps } from '../testing/test-apps.ts';
 import { createUsageSweep } from '../usage/usage.ts';
-import type { AppsDatabase } from './schema.ts';
+import type { Db } from './schema.ts';
 
 const ACCOUNTS = 200;
 const APPLICATIONS = 10_000;
 
 const apps = useTestApps();
 /** The database as the relay has it. */
-let kysely: Kysely<AppsDatabase>;
+let kysely: Db;
 /** An application of an account that has others. */
 let ref: OwnedRef;
 const statements = new Map<string, Statement[]>();

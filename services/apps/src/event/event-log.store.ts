@@ -1,13 +1,37 @@
+import { valuesOf } from '@latchkey/kit/database/columns';
 import { createSharedList } from '@latchkey/kit/database/shared-read';
+import type { CallContext } from '@latchkey/kit/log/request-context';
 import type { EventPosition } from '@latchkey/proto/latchkey/apps/v1/application_pb';
-import { type Insertable, type Selectable, sql } from 'kysely';
+import { sql } from 'kysely';
 import type pg from 'pg';
 import type { ApplicationRef } from '../application/application-ref.ts';
 import type { Page } from '../application/page.ts';
-import type { ApplicationEventTable, ApplicationTable, Db } from '../db/schema.ts';
+import type { Db } from '../db/schema.ts';
 
-export async function insertEvents(db: Db, rows: ReadonlyArray<Insertable<ApplicationEventTable>>): Promise<void> {
-  await db.insertInto('application_event').values(rows).execute();
+/** A row of the event log, which outlives its application. */
+export interface EventRow {
+  readonly id: string;
+  readonly application_id: string;
+  readonly account_id: string;
+  /** Null if live clients are not notified. */
+  readonly sequence: string | null;
+  readonly type: string;
+  readonly data: unknown;
+  readonly created_at: Date;
+  /** The request that it came from, for the logs and traces of its consumers. */
+  readonly call_origin: CallContext | null;
+}
+
+/** An event to insert, with JSON as text. */
+type NewEvent = Pick<EventRow, 'id' | 'application_id' | 'account_id' | 'type' | 'created_at'> & {
+  readonly sequence: number | null;
+  readonly data: string;
+  readonly call_origin: string | undefined;
+};
+
+/** @param events at least one */
+export async function insertEvents(db: Db, events: readonly NewEvent[]): Promise<void> {
+  await sql`insert into application_event ${valuesOf(...events)}`.execute(db);
 }
 
 /** The epoch of the event log, as a column. */
@@ -16,8 +40,10 @@ export const EPOCH = '(select epoch from event_log) as epoch';
 /** Pages of events of one statement, of which each may have 1,000. */
 const PAGES_MAX = 50;
 
-type SequencedEvent = Selectable<ApplicationEventTable> & { readonly sequence: string };
-export type LoggedRow = Pick<SequencedEvent, 'id' | 'sequence' | 'type' | 'data' | 'created_at'> & { readonly epoch: string };
+export type LoggedRow = Pick<EventRow, 'id' | 'type' | 'data' | 'created_at'> & {
+  readonly sequence: string;
+  readonly epoch: string;
+};
 
 /**
  * Returns a function that reads a page of an application's events. Clients of many applications
@@ -73,7 +99,7 @@ export async function selectDeletions(db: Db, since: Date | undefined, { after, 
   const isSince = since ? sql`and created_at >= ${since}` : sql``;
   const isAfter = after ? sql`and (created_at, application_id) > (${after.createdAt}, ${after.id})` : sql``;
   // The type is a literal, since a generic plan could not use the index of this type.
-  const { rows } = await sql<Pick<SequencedEvent, 'application_id' | 'account_id'> & { readonly deleted_at: Date }>`
+  const { rows } = await sql<Pick<EventRow, 'application_id' | 'account_id'> & { readonly deleted_at: Date }>`
     select application_id, account_id, created_at as deleted_at from application_event where type = 'deleted' ${isSince} ${isAfter}
     order by created_at, application_id limit ${limit}`.execute(db);
   return rows;
@@ -90,8 +116,8 @@ const SELECT_LIVE_STATES = {
     ) as previous on true where id = any($1::uuid[])`,
 };
 
-type LiveStateRow = Pick<Selectable<ApplicationTable>, 'id' | 'last_sequence' | 'socket_key_hash'> & {
-  readonly epoch: string;
+type LiveStateRow = Readonly<Record<'id' | 'last_sequence' | 'epoch', string>> & {
+  readonly socket_key_hash: Buffer;
 } & ({ readonly previous_hash: Buffer; readonly expires_at: Date } | { readonly previous_hash: null });
 
 /** States of live applications, with the previous socket key where one is accepted still. */

@@ -1,20 +1,15 @@
-import { type Selectable, sql } from 'kysely';
-import type { ApplicationEventTable, Db } from '../db/schema.ts';
+import { sql } from 'kysely';
+import type { Db } from '../db/schema.ts';
+import { EPOCH, type EventRow } from '../event/event-log.store.ts';
 
-export type EventRow = Omit<Selectable<ApplicationEventTable>, 'delivered_at'> & { readonly epoch: string };
+export type UndeliveredRow = EventRow & { readonly epoch: string };
 
 /** Locks the oldest undelivered events that no other relay has locked. */
-export async function lockUndelivered(tx: Db, limit: number): Promise<EventRow[]> {
-  return tx
-    .selectFrom('application_event')
-    .select(['id', 'application_id', 'account_id', 'sequence', 'type', 'data', 'created_at', 'call_origin'])
-    .select((eb) => eb.selectFrom('event_log').select('epoch').$asScalar().$notNull().as('epoch'))
-    .where('delivered_at', 'is', null)
-    .orderBy('id')
-    .limit(limit)
-    .forUpdate()
-    .skipLocked()
-    .execute();
+export async function lockUndelivered(tx: Db, limit: number): Promise<UndeliveredRow[]> {
+  const { rows } = await sql<UndeliveredRow>`
+    select id, application_id, account_id, sequence, type, data, created_at, call_origin, ${sql.raw(EPOCH)}
+    from application_event where delivered_at is null order by id limit ${limit} for update skip locked`.execute(tx);
+  return rows;
 }
 
 const BACKLOG_MAX = 10_000;
@@ -29,5 +24,5 @@ export async function selectBacklog(db: Db): Promise<{ count: number; oldestSeco
 }
 
 export async function markDelivered(tx: Db, ids: readonly string[], now: Date): Promise<void> {
-  await tx.updateTable('application_event').set({ delivered_at: now }).where(sql<boolean>`id = any(${ids}::uuid[])`).execute();
+  await sql`update application_event set delivered_at = ${now} where id = any(${ids}::uuid[])`.execute(tx);
 }

@@ -5,7 +5,7 @@ import type { PublishedEvent } from '@latchkey/kit/redis/live-channels';
 import { createSweeper, type Sweeper } from '@latchkey/kit/sweeper/sweeper';
 import { Gauge, watchProbe } from '@latchkey/kit/telemetry/metrics';
 import type { Db } from '../db/schema.ts';
-import { type EventRow, lockUndelivered, markDelivered, selectBacklog } from './relay.store.ts';
+import { lockUndelivered, markDelivered, selectBacklog, type UndeliveredRow } from './relay.store.ts';
 
 /** The queues of deletions, after which files and identity clean up. */
 export const QUEUES = ['files', 'identity'];
@@ -78,12 +78,12 @@ async function deliverBatch({ db, publish, producer, clock }: Delivery): Promise
   });
 }
 
-function toMessage(row: EventRow): PublishedEvent {
+function toMessage(row: UndeliveredRow): PublishedEvent {
   const { id, application_id: applicationId, type, epoch, sequence, data, created_at } = row;
   return { id, applicationId, type, epoch, sequence, data, createdAt: created_at.toISOString() };
 }
 
-function toJob(row: EventRow): QueueJob {
+function toJob(row: UndeliveredRow): QueueJob {
   return {
     id: row.id,
     name: row.type,

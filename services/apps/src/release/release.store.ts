@@ -1,16 +1,34 @@
-import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
-import type { Db, ReleaseTable } from '../db/schema.ts';
+import { assignmentsOf, valuesOf } from '@latchkey/kit/database/columns';
+import type { ReleaseArtifact } from '@latchkey/proto/latchkey/apps/v1/release_pb';
+import { sql } from 'kysely';
+import type { ApplicationRow } from '../application/application.store.ts';
+import type { Db } from '../db/schema.ts';
 
-export type ReleaseRow = Selectable<ReleaseTable> & {
+/** A file of a release; its size and digests are set by the publication. */
+type StoredArtifact = Pick<ReleaseArtifact, 'fileId' | 'name' | 'platform' | 'arch' | 'kind' | 'signature'> &
+  Partial<Pick<ReleaseArtifact, 'checksum' | 'sha512'>> & { readonly byteSize?: number };
+
+export interface ReleaseRow {
+  readonly id: string;
+  readonly application_id: string;
+  readonly version: string;
+  readonly channel: string;
+  readonly notes: string;
+  readonly status: 'draft' | 'published' | 'yanked';
+  readonly rollout_percent: number;
+  readonly artifacts: readonly StoredArtifact[];
+  readonly published_at: Date | null;
+  readonly created_at: Date;
   /** Id of the transaction that wrote the row. */
   readonly revision: string;
+}
+
+/** Columns to write; `artifacts` is JSON. Those without a value stay. */
+export type ReleaseColumns = {
+  readonly [C in keyof ReleaseRow]?: (C extends 'artifacts' ? string : ReleaseRow[C]) | undefined;
 };
 
-export type ReleaseColumns = { readonly [C in keyof Updateable<ReleaseTable>]: Updateable<ReleaseTable>[C] | undefined };
-
-const revision = sql<string>`release.xmin::text`.as('revision');
-
-const releases = (db: Db) => db.selectFrom('release').selectAll('release').select(revision);
+const COLUMNS = sql`release.*, release.xmin::text as revision`;
 
 /** Releases of an application, newest first: at most `limit`, of at most `bytesMax` in all. */
 export async function selectReleases(
@@ -27,33 +45,33 @@ export async function selectReleases(
   return rows;
 }
 
-/** Platforms of a release, each with an architecture. */
-const targets = sql<string[]>`array(
-  select distinct (artifact ->> 'platform') || ' ' || (artifact ->> 'arch') from jsonb_array_elements(artifacts) artifact)`;
-
-export function selectPublished(db: Db, applicationId: string, channel: string) {
-  const found = db.selectFrom('release').select(['id', 'version', 'rollout_percent', targets.as('targets')]);
-  const published = found.where('application_id', '=', applicationId).where('status', '=', 'published');
-  return published.where('channel', '=', channel).execute();
+/** Published releases of a channel, with their platforms, each with an architecture. */
+export async function selectPublished(db: Db, applicationId: string, channel: string) {
+  const { rows } = await sql<Pick<ReleaseRow, 'id' | 'version' | 'rollout_percent'> & { readonly targets: readonly string[] }>`
+    select id, version, rollout_percent, array(
+      select distinct (artifact ->> 'platform') || ' ' || (artifact ->> 'arch') from jsonb_array_elements(artifacts) artifact
+    ) as targets from release
+    where application_id = ${applicationId} and status = 'published' and channel = ${channel}`.execute(db);
+  return rows;
 }
 
 /** Some releases, in no order. */
-export function selectReleasesByIds(db: Db, ids: readonly string[]): Promise<ReleaseRow[]> {
-  return releases(db).where(sql<boolean>`release.id = any(${ids}::uuid[])`).execute();
+export async function selectReleasesByIds(db: Db, ids: readonly string[]): Promise<ReleaseRow[]> {
+  return (await sql<ReleaseRow>`select ${COLUMNS} from release where id = any(${ids}::uuid[])`.execute(db)).rows;
 }
 
 /** A release of one of the account's applications, with the signing keys of that. */
-export function selectRelease(db: Db, accountId: string, releaseId: string) {
-  return releases(db)
-    .innerJoin('application', 'application.id', 'release.application_id')
-    .select('signing_keys')
-    .where('release.id', '=', releaseId)
-    .where('account_id', '=', accountId)
-    .executeTakeFirst();
+export async function selectRelease(db: Db, accountId: string, releaseId: string) {
+  const { rows } = await sql<ReleaseRow & { readonly signing_keys: string[] }>`
+    select ${COLUMNS}, signing_keys from release join application on application.id = application_id
+    where release.id = ${releaseId} and account_id = ${accountId}`.execute(db);
+  return rows[0];
 }
 
-export function selectReleaseOf(tx: Db, applicationId: string, releaseId: string): Promise<ReleaseRow | undefined> {
-  return releases(tx).where('id', '=', releaseId).where('application_id', '=', applicationId).executeTakeFirst();
+export async function selectReleaseOf(tx: Db, applicationId: string, releaseId: string): Promise<ReleaseRow | undefined> {
+  const { rows } = await sql<ReleaseRow>`
+    select ${COLUMNS} from release where id = ${releaseId} and application_id = ${applicationId}`.execute(tx);
+  return rows[0];
 }
 
 export async function countReleases(tx: Db, applicationId: string): Promise<number> {
@@ -62,27 +80,30 @@ export async function countReleases(tx: Db, applicationId: string): Promise<numb
   return rows[0]?.count ?? 0;
 }
 
-export function insertRelease(tx: Db, row: Insertable<ReleaseTable>): Promise<ReleaseRow> {
-  return tx.insertInto('release').values(row).returningAll().returning(revision).executeTakeFirstOrThrow();
+export async function insertRelease(
+  tx: Db,
+  row: Omit<ReleaseRow, 'status' | 'artifacts' | 'revision'> & { readonly artifacts: string },
+): Promise<ReleaseRow> {
+  const { rows } = await sql<ReleaseRow>`insert into release ${valuesOf(row)} returning ${COLUMNS}`.execute(tx);
+  return rows[0] as ReleaseRow;
 }
 
-export function updateRelease(tx: Db, id: string, changes: ReleaseColumns): Promise<ReleaseRow> {
-  // Undefined columns stay. With the id, the statement is valid without changes too.
-  const update = tx.updateTable('release').set({ id, ...changes } as Updateable<ReleaseTable>);
-  return update.where('id', '=', id).returningAll().returning(revision).executeTakeFirstOrThrow();
+export async function updateRelease(tx: Db, id: string, changes: ReleaseColumns): Promise<ReleaseRow> {
+  // With the id, the statement is valid without changes too.
+  const { rows } = await sql<ReleaseRow>`
+    update release set ${assignmentsOf({ id, ...changes })} where id = ${id} returning ${COLUMNS}`.execute(tx);
+  return rows[0] as ReleaseRow;
 }
 
 export async function deleteRelease(tx: Db, id: string): Promise<void> {
-  await tx.deleteFrom('release').where('id', '=', id).execute();
+  await sql`delete from release where id = ${id}`.execute(tx);
 }
 
 /** Writes what updaters are offered of a channel. */
 export async function writeFeed(tx: Db, applicationId: string, channel: string, json: string): Promise<void> {
-  await tx
-    .insertInto('release_feed')
-    .values({ application_id: applicationId, channel, releases: json })
-    .onConflict((conflict) => conflict.columns(['application_id', 'channel']).doUpdateSet({ releases: json }))
-    .execute();
+  await sql`
+    insert into release_feed (application_id, channel, releases) values (${applicationId}, ${channel}, ${json})
+    on conflict (application_id, channel) do update set releases = excluded.releases`.execute(tx);
 }
 
 /** Releases of an application with an artifact that has these properties. */
@@ -91,19 +112,21 @@ const withArtifact = (applicationId: string, artifact: { readonly fileId: string
 
 /** States of the releases that have a file: usually none. */
 export async function selectStatesOfFile(db: Db, applicationId: string, fileId: string): Promise<Array<ReleaseRow['status']>> {
-  const found = db.selectFrom('release').select('status').distinct().where(withArtifact(applicationId, { fileId }));
-  return (await found.execute()).map(({ status }) => status);
+  const { rows } = await sql<Pick<ReleaseRow, 'status'>>`
+    select distinct status from release where ${withArtifact(applicationId, { fileId })}`.execute(db);
+  return rows.map(({ status }) => status);
 }
 
 export async function deleteArtifactsOfFile(tx: Db, applicationId: string, fileId: string): Promise<void> {
-  const others = sql<string>`jsonb_path_query_array(artifacts, '$[*] ? (@.fileId != $id)', jsonb_build_object('id', ${fileId}::text))`;
-  await tx.updateTable('release').set({ artifacts: others }).where(withArtifact(applicationId, { fileId })).execute();
+  await sql`
+    update release
+    set artifacts = jsonb_path_query_array(artifacts, '$[*] ? (@.fileId != $id)', jsonb_build_object('id', ${fileId}::text))
+    where ${withArtifact(applicationId, { fileId })}`.execute(tx);
 }
 
 /** Gives the releases of a file another revision: no publication uses what it read before. */
 export async function renewRevisions(tx: Db, applicationId: string, fileId: string): Promise<void> {
-  const same = sql<string>`artifacts`;
-  await tx.updateTable('release').set({ artifacts: same }).where(withArtifact(applicationId, { fileId })).execute();
+  await sql`update release set artifacts = artifacts where ${withArtifact(applicationId, { fileId })}`.execute(tx);
 }
 
 /** The account of an application whose channel has a published release with a file of that name. */
@@ -123,6 +146,7 @@ export async function lockApplicationRow(tx: Db, applicationId: string): Promise
 }
 
 export async function selectReleaseSettings(db: Db, accountId: string, applicationId: string) {
-  const found = db.selectFrom('application').select(['public_updates', 'signing_keys']).where('id', '=', applicationId);
-  return found.where('account_id', '=', accountId).executeTakeFirst();
+  const { rows } = await sql<Pick<ApplicationRow, 'public_updates' | 'signing_keys'>>`
+    select public_updates, signing_keys from application where id = ${applicationId} and account_id = ${accountId}`.execute(db);
+  return rows[0];
 }

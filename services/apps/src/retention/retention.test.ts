@@ -4,7 +4,6 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { holdLocks, waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
 import { explain, statementsOf } from '@latchkey/testkit/postgres/statements';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import type { AppsDatabase } from '../db/schema.ts';
 import { deliverAll, insertVersionChanges } from '../testing/rows.ts';
 import { type OwnedRef, range, useTestApps } from '../testing/test-apps.ts';
 import { BATCH_MAX, createRetentionSweep } from './retention.ts';
@@ -17,7 +16,7 @@ beforeEach(() => apps.db.query('delete from application_event'));
 type Retention = Parameters<typeof createRetentionSweep>[2];
 
 function sweep(retention: Retention = {}, signal = new AbortController().signal): Promise<unknown> {
-  const database = createDatabase<AppsDatabase>({ url: apps.url, schema: 'apps', logger: createLogger('apps', 'silent') });
+  const database = createDatabase({ url: apps.url, schema: 'apps', logger: createLogger('apps', 'silent') });
   onTestFinished(() => database.close());
   return createRetentionSweep(database.db, apps.clock.now, retention)(signal);
 }

@@ -12,9 +12,9 @@ export async function storePreviousKey(tx: Db, applicationId: string, type: Runt
 
 /** Removes the previous key; true if its overlap had not ended. The application must be locked. */
 export async function removePreviousKey(tx: Db, applicationId: string, type: RuntimeKeyType, now: Date): Promise<boolean> {
-  const removed = tx.deleteFrom('previous_runtime_key').where('application_id', '=', applicationId).where('type', '=', type);
-  const [previous] = await removed.returning('expires_at').execute();
-  return previous !== undefined && previous.expires_at > now;
+  const { rows } = await sql<{ expires_at: Date }>`
+    delete from previous_runtime_key where application_id = ${applicationId} and type = ${type} returning expires_at`.execute(tx);
+  return rows.some(({ expires_at }) => expires_at > now);
 }
 
 /** Stores a use, unless one later than `since` is stored, or another process is storing one. */

@@ -3,7 +3,6 @@ import { createDatabase } from '@latchkey/kit/database/database';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { refusalOf } from '@latchkey/testkit/refusal';
 import { expect, it, onTestFinished } from 'vitest';
-import type { AppsDatabase } from '../db/schema.ts';
 import { type OwnedRef, useTestApps } from '../testing/test-apps.ts';
 import { createUsageSweep } from './usage.ts';
 
@@ -67,7 +66,7 @@ it('is stored for 90 days, and not longer than its application', async () => {
   }
   await apps.client.deleteApplication(deleted);
   expect(await stored(deleted)).toBe(0);
-  const { db, close } = createDatabase<AppsDatabase>({ url: apps.url, schema: 'apps', logger: createLogger('apps', 'silent') });
+  const { db, close } = createDatabase({ url: apps.url, schema: 'apps', logger: createLogger('apps', 'silent') });
   onTestFinished(close);
   const sweep = createUsageSweep({ db, clock: apps.clock.now });
   for (const [days, left] of [

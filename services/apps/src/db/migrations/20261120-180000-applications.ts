@@ -17,11 +17,16 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       http_key_hash bytea not null constraint application_http_key unique,
       http_key_sealed bytea not null,
       runtime_keys_updated_at timestamptz(3) not null,
+      -- Times of the successful rotations of the last hour, in the order they were made.
       recent_rotations timestamptz(3)[] not null default '{}',
+      -- The sequence of the newest event for live clients.
       last_sequence bigint not null default 0,
       created_at timestamptz(3) not null,
+      -- Time of the last change; null before the first.
       updated_at timestamptz(3),
+      -- True if update feeds need no key.
       public_updates boolean not null default false,
+      -- Minisign public keys that the signatures of published releases verify with.
       signing_keys text[] not null default '{}'
     )`.execute(db);
   await sql`create index application_of_account on application (account_id, created_at, id)`.execute(db);
@@ -34,6 +39,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       type text not null,
       data jsonb not null,
       created_at timestamptz(3) not null,
+      -- Time when its jobs were in all queues that need it; null before.
       delivered_at timestamptz(3),
       call_origin jsonb,
       constraint application_event_sequence unique (application_id, sequence)
@@ -45,6 +51,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   );
   await sql`
     create table event_log (
+      -- Changes when the log may have lost events that clients received.
       epoch text not null default left(replace(gen_random_uuid()::text, '-', ''), 16),
       only_row boolean primary key default true check (only_row)
     )`.execute(db);
@@ -55,6 +62,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       type text not null check (type in ('socketKey', 'httpKey')),
       hash bytea not null constraint previous_runtime_key_hash unique,
       expires_at timestamptz(3) not null,
+      -- Written once a minute at most; null before the first use.
       last_used_at timestamptz(3),
       primary key (application_id, type)
     )`.execute(db);
