@@ -1,5 +1,4 @@
 import './styles/base.css';
-import { CSPProvider } from '@base-ui/react/csp-provider';
 import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
 import { options } from 'preact';
@@ -24,11 +23,8 @@ addEventListener('pageshow', ({ persisted }) => {
 // imports from this one, so each would wait for the other.
 void router.load().then(() =>
   createRoot(document.getElementById('root') as HTMLElement).render(
-    // The Content-Security-Policy allows no style elements.
-    <CSPProvider disableStyleElements>
-      <QueryClientProvider client={queryClient}>
-        <RouterProvider router={router} />
-      </QueryClientProvider>
-    </CSPProvider>,
+    <QueryClientProvider client={queryClient}>
+      <RouterProvider router={router} />
+    </QueryClientProvider>,
   ),
 );

@@ -17,7 +17,6 @@ const read = <Data>(queryKey: readonly unknown[], call: Read<Data>) =>
 /** The session and its account; an error with the code `unauth` without one. */
 export const sessionQuery = { ...read(['session'], (options) => latchkey.account.session(options)), staleTime: 60_000 };
 
-/** Usage and limits of the account. */
 export const limitsQuery = read(['limits'], (options) => latchkey.limits.get(options));
 
 /** Options of sign-up, and the issuers to sign in at. */
@@ -48,13 +47,9 @@ export const requestsQuery = (apiKeyId: string) => ({
   gcTime: 0,
 });
 
-/** All trusted issuers of the account. */
 export const trustedIssuersQuery = read(['trusted-issuers'], (options) => latchkey.trustedIssuers.list(options));
 
-/**
- * Filter of entries: all, those of an application, or those of an action. Not both: the
- * interface has one.
- */
+/** All entries, those of an application, or those of an action: the interface has one filter. */
 export interface AuditFilter {
   readonly application?: string | undefined;
   readonly action?: string | undefined;
@@ -65,7 +60,6 @@ export const toAuditQuery = ({ application, action }: AuditFilter) => ({
   ...(application === undefined && action !== undefined && { action }),
 });
 
-/** Pages of the audit log, newest first. */
 export const auditLogQuery = (filter: AuditFilter) =>
   infiniteQueryOptions({
     queryKey: ['audit-log', toAuditQuery(filter)],
@@ -106,7 +100,6 @@ export const applicationListQuery = ({ page = 1, search, sort = 'name' }: ListSe
   placeholderData: keepPreviousData,
 });
 
-/** Settings with their entity tag. */
 export const settingsQuery = (id: string) => read(['settings', id], (options) => latchkey.applications.readSettings(id, options));
 
 /** Usage of 90 days. */
@@ -123,7 +116,6 @@ export const liveClientsQuery = (id: string) => ({
 /** True for counts, which no change of the account makes old. */
 export const isCount = ({ queryKey: [name] }: Query) => name === 'usage' || name === 'live-clients';
 
-/** License levels with their entity tag. */
 export const levelsQuery = (id: string) => read(['levels', id], (options) => latchkey.levels.read(id, options));
 
 /** The releases of an application, newest first. */

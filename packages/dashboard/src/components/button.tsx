@@ -50,6 +50,11 @@ export function Button({
 
 const preventDefault = (event: SyntheticEvent) => event.preventDefault();
 
+/** Begins to create what a page lists. */
+export const CreateButton = (props: Pick<ButtonProps, 'onClick' | 'children'>) => (
+  <Button variant="primary" icon="plus" {...props} />
+);
+
 type IconButtonProps = Omit<ComponentPropsWithRef<'button'>, 'className' | 'aria-label' | 'title' | 'children'> & {
   /** Purpose, as a tooltip and for screen readers. */
   readonly label: string;

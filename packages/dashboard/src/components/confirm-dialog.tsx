@@ -1,11 +1,9 @@
-import { useMutation } from '@tanstack/react-query';
 import { type ComponentProps, cloneElement, type ReactElement, type ReactNode, useState } from 'react';
 import { toast } from '../toast/toasts.ts';
 import { Button } from './button.tsx';
 import { Dialog } from './dialog.tsx';
 import { Form, TextField } from './form.tsx';
-import { Section } from './page.tsx';
-import { Row } from './row.tsx';
+import { Row, Section } from './page.tsx';
 
 interface ConfirmDialogProps {
   readonly open: boolean;
@@ -53,17 +51,14 @@ type ConfirmFormProps = Omit<ConfirmDialogProps, 'open' | 'title' | 'children'>;
 
 function ConfirmForm({ action, danger, fields, typeName, onConfirm, done, onClose }: ConfirmFormProps) {
   const [typed, setTyped] = useState('');
-  const confirmation = useMutation({
-    mutationFn: async (values: FormData) => onConfirm(values),
-    onSuccess: () => {
-      if (done) toast.success(...done);
-      onClose();
-    },
-  });
+  const finish = () => {
+    if (done) toast.success(...done);
+    onClose();
+  };
   const isTyped = typeName === undefined || typed.trim() === typeName.trim();
   const button = { variant: danger ? 'danger' : 'primary', disabled: !isTyped } as const;
   return (
-    <Form submission={confirmation} action={action} button={button} onCancel={onClose}>
+    <Form onSubmit={onConfirm} onDone={finish} action={action} button={button} onCancel={onClose}>
       {typeName !== undefined && (
         <TextField
           name="confirmation"
@@ -81,7 +76,6 @@ interface DangerZoneProps
   extends Pick<ComponentProps<typeof ConfirmButton>, 'title' | 'fields' | 'onConfirm' | 'done' | 'children'> {
   /** "application". */
   readonly thing: string;
-  /** Name to type. */
   readonly name: string;
   readonly hint: string;
 }

@@ -7,7 +7,6 @@ const SHOWN_MS = 2_000;
 
 interface CopyButtonProps {
   readonly value: string;
-  /** "Copy request id". */
   readonly label: string;
   /** Text on the button; without it, the button is an icon. */
   readonly text?: string | undefined;

@@ -15,7 +15,6 @@ export interface DialogProps {
   readonly children: ReactNode;
 }
 
-/** A modal dialog. Escape closes it, and the focus returns to where it was. */
 export function DialogPopup({ open, onClose, title, description, wide, stays = false, children }: DialogProps) {
   return (
     <BaseDialog.Root open={open} onOpenChange={(isOpen) => !isOpen && onClose()} disablePointerDismissal={stays}>

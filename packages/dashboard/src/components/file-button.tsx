@@ -7,7 +7,6 @@ interface FileButtonProps extends Pick<ComponentProps<'input'>, 'accept' | 'mult
   readonly onFiles: (files: readonly File[]) => void;
 }
 
-/** A button with which a person chooses files. */
 export function FileButton({ button, label, onFiles, ...attributes }: FileButtonProps) {
   const input = useRef<HTMLInputElement>(null);
   return (

@@ -1,4 +1,6 @@
 import { LatchkeyError } from '@latchkey/client';
+import { PASSWORD } from '@latchkey/contract/lengths';
+import { useMutation } from '@tanstack/react-query';
 import {
   type ComponentProps,
   createContext,
@@ -36,18 +38,7 @@ const FieldErrors = createContext<Messages>({});
 /** The message for the input of this name, if the last submission was rejected because of it. */
 export const useFieldError = (name: string) => useContext(FieldErrors)[name];
 
-interface FormProps {
-  /**
-   * Mutation with the values. The messages of an {@link InputError} and the `details` of an error
-   * appear at the fields with their names (`body.name` at `name`), everything else above the
-   * buttons.
-   */
-  readonly submission: {
-    readonly error: unknown;
-    readonly isPending: boolean;
-    readonly mutate: (values: FormData) => void;
-    readonly reset: () => void;
-  };
+interface FormLayout {
   /** Text of the button that submits. */
   readonly action: ReactNode;
   /** Differences from a primary button. */
@@ -57,13 +48,45 @@ interface FormProps {
   /** Without it, there is no button to cancel. */
   readonly onCancel?: (() => void) | undefined;
   readonly cancel?: string;
-  /** True if the page shows the error itself. */
-  readonly hidesError?: boolean;
   readonly children: ReactNode;
 }
 
+interface FormProps<Result> extends FormLayout {
+  /**
+   * The change. The messages of an {@link InputError} and the `details` of an error appear at the
+   * fields with their names (`body.name` at `name`), everything else above the buttons.
+   */
+  readonly onSubmit: (values: FormData) => Result | Promise<Result>;
+  /** Called once the page shows the change. */
+  readonly onDone?: (result: Result, values: FormData) => unknown;
+  /** True for a page without a session: its errors open no sign-in, and its button is wide. */
+  readonly isEntry?: boolean;
+}
+
 /** A form that shows errors in their places, and focuses the first wrong field. Enter submits. */
-export function Form({ submission, action, button, others, onCancel, cancel = 'Cancel', hidesError, children }: FormProps) {
+export function Form<Result>({ onSubmit, onDone, isEntry = false, ...layout }: FormProps<Result>) {
+  const submission = useMutation({
+    mutationFn: async (values: FormData) => onSubmit(values),
+    onSuccess: (result, values) => onDone?.(result, values),
+    meta: { opensSignIn: !isEntry },
+  });
+  return <MutationForm submission={submission} {...(isEntry && { button: { wide: true } })} {...layout} />;
+}
+
+interface MutationFormProps extends FormLayout {
+  readonly submission: {
+    readonly error: unknown;
+    readonly isPending: boolean;
+    readonly mutate: (values: FormData) => void;
+    readonly reset: () => void;
+  };
+  /** True if the page shows the error itself. */
+  readonly hidesError?: boolean;
+}
+
+/** A {@link Form} for a mutation whose state the page shows too, such as a conflict. */
+export function MutationForm({ submission, hidesError, action, button, others, onCancel, ...layout }: MutationFormProps) {
+  const { cancel = 'Cancel', children } = layout;
   const ref = useRef<HTMLFormElement>(null);
   const { isPending, mutate, reset } = submission;
   const error = hidesError ? null : submission.error;
@@ -204,20 +227,39 @@ export const CodeField = (props: Partial<Pick<TextFieldProps, 'label' | 'hint' |
   />
 );
 
+/** A password to choose. */
+export const NewPasswordField = (props: Partial<Pick<TextFieldProps, 'name' | 'label' | 'hint' | 'required'>>) => (
+  <TextField
+    name="newPassword"
+    label="New password"
+    type="password"
+    hint={`At least ${PASSWORD.min} characters.`}
+    autoComplete="new-password"
+    required
+    {...props}
+  />
+);
+
 interface SelectFieldProps extends Pick<ComponentProps<'select'>, 'value' | 'defaultValue' | 'onChange'> {
   readonly name: string;
   readonly label: string;
   readonly hint?: ReactNode;
-  /** The options. */
-  readonly children: ReactNode;
+  readonly options?: ReadonlyArray<readonly [value: string | number, label: string]>;
+  /** Further options. */
+  readonly children?: ReactNode;
 }
 
 /** The select of the browser: it works with every keyboard and every phone. */
-export function SelectField({ name, label, hint, children, ...select }: SelectFieldProps) {
+export function SelectField({ name, label, hint, options = [], children, ...select }: SelectFieldProps) {
   return (
     <Field name={name} label={label} hint={hint}>
       {({ onInput, ...attributes }) => (
         <select {...attributes} {...select}>
+          {options.map(([value, text]) => (
+            <option key={value} value={value}>
+              {text}
+            </option>
+          ))}
           {children}
         </select>
       )}

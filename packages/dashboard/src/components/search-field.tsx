@@ -6,7 +6,6 @@ import styles from './search-field.module.css';
 const PAUSE_MS = 200;
 
 interface SearchFieldProps {
-  /** "Search applications". */
   readonly label: string;
   /** From the URL. */
   readonly value: string;
@@ -32,7 +31,7 @@ export function SearchField({ label, value, onSearch }: SearchFieldProps) {
     return () => clearTimeout(timer);
   }, [text, value]);
   return (
-    <div className={`${styles.search} grow`}>
+    <div className={`${styles.search} line grow`}>
       <Icon name="search" />
       <input
         type="search"

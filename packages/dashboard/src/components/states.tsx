@@ -1,4 +1,4 @@
-import type { UseQueryResult } from '@tanstack/react-query';
+import { type QueryKey, type UseQueryOptions, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type ReactNode, useRef } from 'react';
 import { explainError } from '../error/explain-error.ts';
@@ -14,9 +14,8 @@ interface EmptyStateProps {
   /** True if it is all of the page, whose heading it then has. */
   readonly page?: boolean | undefined;
   readonly role?: 'alert';
-  /** Description in one or two sentences. */
   readonly children: ReactNode;
-  /** The button to begin. */
+  /** A button to begin, or next to "Try again". */
   readonly action?: ReactNode;
 }
 
@@ -48,12 +47,9 @@ export const NotFound = ({ title, children }: Pick<EmptyStateProps, 'title' | 'c
   </EmptyState>
 );
 
-interface ErrorStateProps {
+interface ErrorStateProps extends Pick<EmptyStateProps, 'page' | 'action'> {
   readonly error: unknown;
-  /** True if it is all of the page, whose heading it then has. */
-  readonly page?: boolean | undefined;
   readonly onRetry: () => unknown;
-  readonly action?: ReactNode;
 }
 
 /** In place of a view that could not be loaded. Tries again by itself where the error may pass. */
@@ -86,24 +82,21 @@ export const NextAttempt = ({ seconds }: { readonly seconds: number }) => (
   <span aria-live="off">{seconds > 0 ? `Trying again in ${formatSeconds(seconds)}.` : 'Trying again…'}</span>
 );
 
-interface QueryViewProps<Data> {
-  readonly query: UseQueryResult<Data>;
-  /** True if it is all of the page. */
-  readonly page?: boolean | undefined;
-  /** A button next to "Try again". */
-  readonly action?: ReactNode;
+interface QueryViewProps<Read, Data, Key extends QueryKey> extends Pick<ErrorStateProps, 'page' | 'action'> {
+  readonly query: UseQueryOptions<Read, Error, Data, Key>;
   readonly children: (data: Data) => ReactNode;
 }
 
 /** The states of a query: skeleton, error, data. Data that is there stays when a refetch fails. */
-export function QueryView<Data>({ query, page, action, children }: QueryViewProps<Data>) {
+export function QueryView<Read, Data, Key extends QueryKey>({ query, page, action, children }: QueryViewProps<Read, Data, Key>) {
+  const { data, isError, error: latestError, errorUpdateCount, refetch } = useQuery(query);
   const lastError = useRef<Error>(null);
-  if (query.data !== undefined) return children(query.data);
-  if (query.isError) lastError.current = query.error;
+  if (data !== undefined) return children(data);
+  if (isError) lastError.current = latestError;
   // The error stays while the next attempt runs.
-  const error = query.errorUpdateCount > 0 ? lastError.current : null;
+  const error = errorUpdateCount > 0 ? lastError.current : null;
   if (error === null) return <Skeleton lines={5} />;
-  return <ErrorState page={page} error={error} onRetry={query.refetch} action={action} />;
+  return <ErrorState page={page} error={error} onRetry={refetch} action={action} />;
 }
 
 /** Grey lines in place of what loads. */

@@ -8,6 +8,8 @@ export interface Column<Item> {
   /** Heading; on narrow screens it is before each cell. An empty one is for buttons. */
   readonly label: string;
   readonly cell: (item: Item) => ReactNode;
+  /** A line below the cell, in small grey letters. */
+  readonly detail?: (item: Item) => ReactNode;
   /** True for the name of an item: on narrow screens it needs no heading. */
   readonly isName?: boolean;
   /** True for a cell that stays on one line, in grey. */
@@ -54,13 +56,13 @@ export function Table<Item extends { readonly id: string }>({ caption, columns, 
         <tbody>
           {items.map((item) => (
             <tr key={item.id}>
-              {columns.map(({ label, cell, isName, isSecondary }) => (
+              {columns.map(({ label, cell, detail, isName, isSecondary }) => (
                 <td
                   key={label}
                   data-label={isName || label === '' ? undefined : label}
                   className={isSecondary ? styles.secondary : undefined}
                 >
-                  {cell(item)}
+                  <Cell text={cell(item)} detail={detail?.(item)} />
                 </td>
               ))}
             </tr>
@@ -71,11 +73,17 @@ export function Table<Item extends { readonly id: string }>({ caption, columns, 
   );
 }
 
-interface SortHeadingProps extends Sorting {
-  readonly label: string;
-  readonly sort: string;
-  readonly descends: boolean;
+function Cell({ text, detail }: { readonly text: ReactNode; readonly detail: ReactNode }) {
+  if (!detail) return text;
+  return (
+    <span className="lines">
+      {text}
+      <span className="muted small">{detail}</span>
+    </span>
+  );
 }
+
+type SortHeadingProps = Sorting & Required<Pick<Column<never>, 'label' | 'sort' | 'descends'>>;
 
 function SortHeading({ label, sort, descends, value, onSort }: SortHeadingProps) {
   const isDescending = value === `-${sort}`;

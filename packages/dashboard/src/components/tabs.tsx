@@ -17,5 +17,4 @@ export function Tabs({ label, children }: { readonly label: string; readonly chi
   );
 }
 
-/** Properties of a link that is a tab. */
 export const tabLink = { className: styles.tab, activeProps: { 'aria-current': 'page' as const } };

@@ -15,7 +15,7 @@ export function EntryPage({ title, children, footer }: EntryPageProps) {
   return (
     <main className={styles.page}>
       <Title>{title}</Title>
-      <p className={styles.brand}>
+      <p className={`${styles.brand} line`}>
         <img src={iconUrl} width={32} height={32} alt="" /> Latchkey
       </p>
       <div className={`${styles.card} stack raised`}>

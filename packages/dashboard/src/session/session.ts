@@ -10,5 +10,5 @@ export const describeUsage = (
   use: string,
 ) => (limit ? `${limit.currentValue}${limit.maxValue === null ? '' : ` of ${limit.maxValue}`} ${use}.` : '');
 
-/** Usage and limits of the account; undefined until loaded. */
+/** Undefined until loaded. */
 export const useLimits = () => useQuery(limitsQuery).data;

@@ -1,5 +1,5 @@
 import { LatchkeyError, type Session } from '@latchkey/client';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { latchkey } from '../api/client.ts';
 import { sessionQuery } from '../api/queries.ts';
@@ -19,25 +19,22 @@ export function SignInForm({ onSignedIn, email, aside }: SignInFormProps) {
   const [needsCode, setNeedsCode] = useState(false);
   const explain = (error: unknown) => {
     const code = error instanceof LatchkeyError ? error.code : undefined;
-    if (code === 'two_factor_required') return setNeedsCode(true);
+    if (code === 'two_factor_required') return void setNeedsCode(true);
     if (code !== 'unauth') throw error;
     setNeedsCode(false);
     throw new InputError({ password: 'The email or the password is wrong.' });
   };
-  const signIn = useMutation({
-    mutationFn: (values: FormData) => {
-      const [mail = '', password = '', code = ''] = ['email', 'password', 'code'].map((name) => String(values.get(name) ?? ''));
-      return latchkey.account.signIn({ email: mail.trim(), password, ...(code.trim() && { code: code.trim() }) }).catch(explain);
-    },
-    meta: { opensSignIn: false },
-    onSuccess: (session) => {
-      if (!session) return;
-      queryClient.setQueryData(sessionQuery.queryKey, session);
-      return onSignedIn(session);
-    },
-  });
+  const signIn = (values: FormData) => {
+    const [mail = '', password = '', code = ''] = ['email', 'password', 'code'].map((name) => String(values.get(name) ?? ''));
+    return latchkey.account.signIn({ email: mail.trim(), password, ...(code.trim() && { code: code.trim() }) }).catch(explain);
+  };
+  const finish = (session: Session | undefined) => {
+    if (!session) return;
+    queryClient.setQueryData(sessionQuery.queryKey, session);
+    return onSignedIn(session);
+  };
   return (
-    <Form submission={signIn} action={needsCode ? 'Verify' : 'Sign in'} button={{ wide: true }}>
+    <Form isEntry onSubmit={signIn} onDone={finish} action={needsCode ? 'Verify' : 'Sign in'}>
       <div hidden={needsCode}>
         <TextField
           name="email"

@@ -24,7 +24,7 @@ export function Frame({ children, find, account, notice, main }: FrameProps) {
         Skip to content
       </a>
       <header className={styles.side}>
-        <Link to="/applications" className={styles.brand}>
+        <Link to="/applications" className={`${styles.brand} line`}>
           <img src={iconUrl} width={26} height={26} alt="" /> Latchkey
         </Link>
         {find}

@@ -20,7 +20,7 @@ export function ServiceNotice() {
   return (
     <div role="status">
       {(error || !isOnline) && (
-        <p className={styles.offline}>
+        <p className={`${styles.offline} line`}>
           <Icon name="offline" />
           <span>
             {isOnline ? title : 'You are offline'}. What you see may be out of date.{' '}

@@ -1,16 +1,13 @@
 import { AVATAR_SIDE_MAX } from '@latchkey/contract/avatar';
-import { useMutation } from '@tanstack/react-query';
-import { type PointerEvent, Suspense, use, useEffect, useId, useMemo, useRef, useState } from 'react';
+import { type PointerEvent, useEffect, useId, useRef, useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { Form } from '../../components/form.tsx';
 import { Notice } from '../../components/notice.tsx';
-import { Skeleton } from '../../components/states.tsx';
 import { toast } from '../../toast/toasts.ts';
 import styles from './account.module.css';
 
-/** The service stores avatars of this size. */
 const ZOOM_MAX = 4;
 
 /** The square of an image: how much it is enlarged, and where it is, from -1 to 1. */
@@ -29,33 +26,24 @@ const SLIDERS = [
 ] as const;
 
 interface AvatarDialogProps {
-  /** The image that was chosen; undefined while the dialog is closed. */
-  readonly file: File | undefined;
+  /** Null if the browser cannot decode it, undefined while the dialog is closed. */
+  readonly image: ImageBitmap | null | undefined;
   readonly onClose: () => void;
 }
 
-export function AvatarDialog({ file, onClose }: AvatarDialogProps) {
-  // null: the browser cannot decode it.
-  const decoding = useMemo(() => file && createImageBitmap(file).catch(() => null), [file]);
+export function AvatarDialog({ image, onClose }: AvatarDialogProps) {
   return (
-    <Dialog open={file !== undefined} onClose={onClose} stays title="Crop the avatar" description="Drag it, or use the sliders.">
-      <Suspense fallback={<Skeleton />}>{decoding && <Cropper decoding={decoding} onClose={onClose} />}</Suspense>
+    <Dialog open={image !== undefined} onClose={onClose} stays title="Crop the avatar" description="Drag it, or use the sliders.">
+      {image && <CropForm image={image} onClose={onClose} />}
+      {image === null && (
+        <div className={`${styles.crop} stack`}>
+          <Notice kind="danger" title="This file is not a readable image">
+            Choose a PNG, JPEG or WebP image.
+          </Notice>
+          <Button onClick={onClose}>Close</Button>
+        </div>
+      )}
     </Dialog>
-  );
-}
-
-function Cropper({ decoding, onClose }: { readonly decoding: Promise<ImageBitmap | null>; readonly onClose: () => void }) {
-  const image = use(decoding);
-  if (image) return <CropForm image={image} onClose={onClose} />;
-  return (
-    <div className={`${styles.crop} stack`}>
-      <Notice kind="danger" title="This file is not a readable image">
-        Choose a PNG, JPEG or WebP image.
-      </Notice>
-      <div className="cluster">
-        <Button onClick={onClose}>Close</Button>
-      </div>
-    </div>
   );
 }
 
@@ -63,18 +51,16 @@ function CropForm({ image, onClose }: { readonly image: ImageBitmap; readonly on
   const [crop, setCrop] = useState(CENTERED);
   const canvas = useRef<HTMLCanvasElement>(null);
   useEffect(() => draw(canvas.current, image, crop), [image, crop]);
-  const upload = useMutation({
-    mutationFn: async (_values: FormData) => latchkey.avatar.upload(await toBlob(canvas.current)),
-    onSuccess: () => {
-      toast.success('Avatar changed');
-      onClose();
-    },
-  });
+  const upload = async () => latchkey.avatar.upload(await toBlob(canvas.current));
+  const finish = () => {
+    toast.success('Avatar changed');
+    onClose();
+  };
   const drag = (event: PointerEvent) => {
     if (event.buttons === 1) setCrop((now) => move(now, image, event));
   };
   return (
-    <Form submission={upload} action="Save avatar" onCancel={onClose}>
+    <Form onSubmit={upload} onDone={finish} action="Save avatar" onCancel={onClose}>
       <div className={`${styles.crop} stack`}>
         <canvas
           ref={canvas}

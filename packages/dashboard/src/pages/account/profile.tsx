@@ -1,17 +1,16 @@
-import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { ConfirmButton } from '../../components/confirm-dialog.tsx';
 import { FileButton } from '../../components/file-button.tsx';
 import { TextField } from '../../components/form.tsx';
-import { Section } from '../../components/page.tsx';
+import { Row, Rows, Section } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
-import { Row, Rows } from '../../components/row.tsx';
 import { Avatar } from '../../session/avatar.tsx';
 import { ProofFields, readProof } from '../../session/owner-proof.tsx';
 import { useAccount } from '../../session/session.ts';
 import { toast } from '../../toast/toasts.ts';
+import { useAction } from '../../toast/use-action.ts';
 import styles from './account.module.css';
 import { AvatarDialog } from './avatar-dialog.tsx';
 
@@ -54,26 +53,22 @@ export function Profile() {
 
 function AvatarActions() {
   const { avatarUrl } = useAccount();
-  const [file, setFile] = useState<File>();
-  const remove = useMutation({
-    mutationFn: () => latchkey.avatar.remove(),
-    onSuccess: () => toast.success('Avatar removed'),
-    onError: (error) => toast.error('The avatar was not removed', error),
-  });
+  const [image, setImage] = useState<ImageBitmap | null>();
+  const remove = useAction(() => latchkey.avatar.remove(), 'The avatar was not removed', ['Avatar removed']);
   return (
     <div className="cluster">
       <FileButton
         button={<Button icon="upload">Upload avatar</Button>}
         label="Image for the avatar"
         accept="image/png,image/jpeg,image/webp"
-        onFiles={([chosen]) => setFile(chosen)}
+        onFiles={([file]) => file && createImageBitmap(file).then(setImage, () => setImage(null))}
       />
       {avatarUrl?.startsWith('/') && (
         <Button pending={remove.isPending} onClick={() => remove.mutate()}>
           Remove avatar
         </Button>
       )}
-      <AvatarDialog file={file} onClose={() => setFile(undefined)} />
+      <AvatarDialog image={image} onClose={() => setImage(undefined)} />
     </div>
   );
 }

@@ -1,23 +1,20 @@
 import type { OpenSession } from '@latchkey/client';
-import { useMutation, useQuery } from '@tanstack/react-query';
 import { latchkey } from '../../api/client.ts';
 import { sessionsQuery } from '../../api/queries.ts';
 import { Button } from '../../components/button.tsx';
 import { ConfirmButton } from '../../components/confirm-dialog.tsx';
-import { Badge, Section } from '../../components/page.tsx';
+import { Badge, Row, Rows, Section } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
-import { Row, Rows } from '../../components/row.tsx';
 import { QueryView } from '../../components/states.tsx';
 import { signOut } from '../../session/sign-out.ts';
-import { toast } from '../../toast/toasts.ts';
+import { useAction } from '../../toast/use-action.ts';
 import styles from './account.module.css';
 import { describeDevice } from './device.ts';
 
 export function Sessions() {
-  const query = useQuery(sessionsQuery);
   return (
     <Section title="Sessions" description="Where you are signed in. End those that you do not know, then change your password.">
-      <QueryView query={query}>
+      <QueryView query={sessionsQuery}>
         {(sessions) => (
           <>
             <Rows as="ul">
@@ -39,11 +36,7 @@ function SessionRow({
   readonly session: OpenSession;
 }) {
   const device = describeDevice(userAgent);
-  const end = useMutation({
-    mutationFn: () => latchkey.account.endSession(id),
-    onSuccess: () => toast.success('Session ended', device),
-    onError: (error) => toast.error('The session was not ended', error),
-  });
+  const end = useAction(() => latchkey.account.endSession(id), 'The session was not ended', ['Session ended', device]);
   return (
     <Row
       as="li"

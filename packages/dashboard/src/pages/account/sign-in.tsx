@@ -6,11 +6,10 @@ import { latchkey } from '../../api/client.ts';
 import { linksQuery, signInMethodsQuery } from '../../api/queries.ts';
 import { Button } from '../../components/button.tsx';
 import { ConfirmButton } from '../../components/confirm-dialog.tsx';
-import { InputError, TextField } from '../../components/form.tsx';
+import { InputError, NewPasswordField } from '../../components/form.tsx';
 import { ErrorNotice } from '../../components/notice.tsx';
-import { Section } from '../../components/page.tsx';
+import { Row, Rows, Section } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
-import { Row, Rows } from '../../components/row.tsx';
 import { ProofFields, readProof } from '../../session/owner-proof.tsx';
 import { rememberReturnTo } from '../../session/return-to.ts';
 import { useAccount } from '../../session/session.ts';
@@ -107,11 +106,8 @@ function PasswordRow() {
       {/* Password managers store the new password for this account. */}
       <input type="hidden" name="username" autoComplete="username" value={email} />
       <ProofFields label="Current password" />
-      <TextField
-        name="newPassword"
-        label="New password"
-        type="password"
-        autoComplete="new-password"
+      <NewPasswordField
+        required={false}
         hint={`At least ${PASSWORD.min} characters. A sentence is easier to remember, and harder to guess.`}
       />
     </>

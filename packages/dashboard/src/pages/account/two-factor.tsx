@@ -1,20 +1,19 @@
-import { lazy, Suspense, useState } from 'react';
+import { queryOptions } from '@tanstack/react-query';
+import { toString as toQrCode } from 'qrcode';
+import { useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { Button } from '../../components/button.tsx';
 import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
 import { CopyButton } from '../../components/copy-button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
+import { CodeField, Form } from '../../components/form.tsx';
 import { Notice } from '../../components/notice.tsx';
-import { Badge } from '../../components/page.tsx';
-import { Row } from '../../components/row.tsx';
-import { Skeleton } from '../../components/states.tsx';
+import { Badge, Row } from '../../components/page.tsx';
+import { QueryView } from '../../components/states.tsx';
 import { downloadText } from '../../download/download.ts';
 import { ProofFields, readProof } from '../../session/owner-proof.tsx';
 import { useAccount } from '../../session/session.ts';
 import styles from './account.module.css';
-
-/** Loaded on demand, with the library that draws QR codes. */
-const TwoFactorSetUp = lazy(() => import('./two-factor-set-up.tsx').then(({ TwoFactorSetUp }) => ({ default: TwoFactorSetUp })));
 
 export function TwoFactorRow() {
   const { twoFactorEnabled } = useAccount();
@@ -67,13 +66,52 @@ function SetUpDialog({ open, onClose }: { readonly open: boolean; readonly onClo
         <RecoveryCodes codes={codes} onDone={close} />
       ) : (
         // While the dialog closes, it would begin another one.
-        open && (
-          <Suspense fallback={<Skeleton lines={5} />}>
-            <TwoFactorSetUp onEnabled={setCodes} onCancel={close} />
-          </Suspense>
-        )
+        open && <SetUpForm onEnabled={setCodes} onCancel={close} />
       )}
     </Dialog>
+  );
+}
+
+interface SetUpFormProps {
+  readonly onEnabled: (recoveryCodes: readonly string[]) => unknown;
+  readonly onCancel: () => void;
+}
+
+function SetUpForm({ onEnabled, onCancel }: SetUpFormProps) {
+  // Each request makes another secret. It does not stay in the cache.
+  const query = queryOptions({
+    queryKey: ['two-factor-set-up'],
+    queryFn: async ({ signal }) => {
+      const { secret, otpauthUrl } = await latchkey.twoFactor.setUp({ signal });
+      return { secret, qrCode: await toQrCode(otpauthUrl, { type: 'svg' }) };
+    },
+    staleTime: 'static',
+    gcTime: 0,
+  });
+  const enable = (values: FormData) => latchkey.twoFactor.enable(String(values.get('code')).trim());
+  return (
+    <QueryView query={query} action={<Button onClick={onCancel}>Cancel</Button>}>
+      {({ secret, qrCode }) => (
+        <Form onSubmit={enable} onDone={onEnabled} action="Turn on" onCancel={onCancel}>
+          <ol className={`${styles.steps} stack`}>
+            <li>
+              <p>Scan this with an authenticator app, or enter the key by hand.</p>
+              <img
+                className={styles.qr}
+                src={`data:image/svg+xml,${encodeURIComponent(qrCode)}`}
+                alt="QR code for the authenticator app"
+              />
+              <p className="cluster">
+                <code>{secret.replace(/(.{4})(?=.)/g, '$1 ')}</code> <CopyButton value={secret} label="Copy key" />
+              </p>
+            </li>
+            <li>
+              <CodeField label="Code of the app" hint="Six digits. All other sessions end when it is right." />
+            </li>
+          </ol>
+        </Form>
+      )}
+    </QueryView>
   );
 }
 

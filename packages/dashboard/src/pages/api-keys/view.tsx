@@ -2,34 +2,27 @@ import type { ApiKey, Application } from '@latchkey/client';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { apiKeysQuery, applicationsQuery } from '../../api/queries.ts';
-import { Button, IconButton } from '../../components/button.tsx';
+import { CreateButton, IconButton } from '../../components/button.tsx';
 import { Choice } from '../../components/choice.tsx';
 import { Badge, PageHeader, Toolbar } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
 import { EmptyState, QueryView } from '../../components/states.tsx';
 import { type Column, rowLink, Table } from '../../components/table.tsx';
 import { describeUsage, useLimits } from '../../session/session.ts';
-import styles from './api-keys.module.css';
-import { CreateKeyDialog } from './create-key.tsx';
-import { EditKeyDialog, RevokeButton } from './edit-key.tsx';
-import { maskKey, readState } from './key-state.ts';
+import { CreateKeyDialog, EditKeyDialog, RevokeButton } from './key-dialogs.tsx';
 import { KeyTabs } from './key-tabs.tsx';
-import { nameScopes, summarizeScopes } from './scopes.ts';
+import { scopesColumn } from './scopes.tsx';
 
 const route = getRouteApi('/signed-in/api-keys');
 
 export function ApiKeysPage() {
-  const query = useQuery(apiKeysQuery);
+  const { data: keys } = useQuery(apiKeysQuery);
   const { create = false, key: keyId } = route.useSearch();
   const navigate = route.useNavigate();
   const usage = describeUsage(useLimits()?.apiKeyCount, 'active');
   const openCreate = () => navigate({ search: ({ key, ...all }) => ({ ...all, create: true }) });
   const close = () => navigate({ search: ({ create, key, ...all }) => all, replace: true });
-  const createButton = (
-    <Button variant="primary" icon="plus" onClick={openCreate}>
-      Create API key
-    </Button>
-  );
+  const createButton = <CreateButton onClick={openCreate}>Create API key</CreateButton>;
   return (
     <>
       <PageHeader
@@ -38,7 +31,7 @@ export function ApiKeysPage() {
         action={createButton}
       />
       <KeyTabs />
-      <QueryView query={query}>
+      <QueryView query={apiKeysQuery}>
         {(keys) =>
           keys.length === 0 ? (
             <EmptyState icon="key" title="Let programs work for you" action={createButton}>
@@ -52,7 +45,7 @@ export function ApiKeysPage() {
       </QueryView>
       <CreateKeyDialog open={create} onClose={close} />
       <EditKeyDialog
-        apiKey={query.data?.find(({ id, revokedAt, subject }) => id === keyId && revokedAt === null && subject === undefined)}
+        apiKey={keys?.find(({ id, revokedAt, subject }) => id === keyId && revokedAt === null && subject === undefined)}
         onClose={close}
       />
     </>
@@ -90,18 +83,17 @@ function KeyList({ keys }: { readonly keys: readonly ApiKey[] }) {
   );
 }
 
+const UNUSED_MS = 90 * 86_400_000;
+
 const listColumns = (applications: readonly Application[]): ReadonlyArray<Column<ApiKey>> => [
   { label: 'Name', isName: true, cell: (apiKey) => <Name apiKey={apiKey} /> },
-  {
-    label: 'May do',
-    cell: ({ scopes }) => (
-      <span className={styles.words} title={nameScopes(scopes).join(', ')}>
-        {summarizeScopes(scopes)}
-      </span>
-    ),
-  },
+  scopesColumn,
   { label: 'Applications', cell: (apiKey) => <span dir="auto">{describeApplications(apiKey, applications)}</span> },
-  { label: 'Last used', cell: (apiKey) => <LastUse apiKey={apiKey} /> },
+  {
+    label: 'Last used',
+    cell: ({ lastUsedAt }) => (lastUsedAt === null ? <span className="muted">Never</span> : <RelativeTime at={lastUsedAt} />),
+    detail: ({ lastUsedIp }) => lastUsedIp !== null && `from ${lastUsedIp}`,
+  },
   {
     label: 'Expires',
     isSecondary: true,
@@ -117,7 +109,7 @@ const listColumns = (applications: readonly Application[]): ReadonlyArray<Column
 ];
 
 function Name({ apiKey }: { readonly apiKey: ApiKey }) {
-  const { id, name, revokedAt, subject } = apiKey;
+  const { id, name, revokedAt, subject, publicId, keyLast4 } = apiKey;
   return (
     <span className="lines">
       <span className="cluster">
@@ -130,19 +122,16 @@ function Name({ apiKey }: { readonly apiKey: ApiKey }) {
         )}
         <StateBadge state={readState(apiKey)} />
       </span>
-      <code className="muted small">{subject ?? maskKey(apiKey)}</code>
+      <code className="muted small">{subject ?? `lk_mgmt_${publicId}_…${keyLast4}`}</code>
     </span>
   );
 }
 
-function LastUse({ apiKey: { lastUsedAt, lastUsedIp } }: { readonly apiKey: ApiKey }) {
-  if (lastUsedAt === null) return <span className="muted">Never</span>;
-  return (
-    <span className="lines">
-      <RelativeTime at={lastUsedAt} />
-      {lastUsedIp !== null && <span className="muted small">from {lastUsedIp}</span>}
-    </span>
-  );
+/** One that works and was not used for 90 days should perhaps be revoked. */
+function readState({ revokedAt, expiresAt, lastUsedAt, createdAt }: ApiKey): 'active' | 'unused' | 'expired' | 'revoked' {
+  if (revokedAt !== null) return 'revoked';
+  if (expiresAt !== null && Date.parse(expiresAt) <= Date.now()) return 'expired';
+  return Date.now() - Date.parse(lastUsedAt ?? createdAt) > UNUSED_MS ? 'unused' : 'active';
 }
 
 function StateBadge({ state }: { readonly state: ReturnType<typeof readState> }) {

@@ -1,6 +1,6 @@
 import type { Application } from '@latchkey/client';
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi, useNavigate } from '@tanstack/react-router';
+import { useNavigate } from '@tanstack/react-router';
 import { latchkey } from '../../api/client.ts';
 import { applicationQuery, filesMetadataQuery, liveClientsQuery, settingsQuery, usageQuery } from '../../api/queries.ts';
 import { realtimeUrl, serverUrl } from '../../api/settings.ts';
@@ -13,22 +13,20 @@ import { Line } from '../../components/usage-meter.tsx';
 import { readProof, SecondFactorField } from '../../session/owner-proof.tsx';
 import { RuntimeKeys } from './runtime-keys.tsx';
 import { Settings } from './settings.tsx';
-
-const route = getRouteApi('/signed-in/applications/$applicationId');
+import { useApplicationId } from './use-application-id.ts';
 
 export function Overview() {
-  const { applicationId } = route.useParams();
+  const applicationId = useApplicationId();
   const { data: application } = useQuery(applicationQuery(applicationId));
-  const query = useQuery(settingsQuery(applicationId));
   if (!application) return null;
   return (
-    <QueryView query={query}>
+    <QueryView query={settingsQuery(applicationId)}>
       {({ settings }) => (
         <>
-          <Settings applicationId={applicationId} settings={settings} />
+          <Settings settings={settings} />
           <RuntimeKeys application={application} />
-          <Usage applicationId={applicationId} />
-          <Snippets applicationId={applicationId} />
+          <Usage />
+          <Snippets />
           <DeleteApplication application={application} />
         </>
       )}
@@ -36,13 +34,13 @@ export function Overview() {
   );
 }
 
-function Usage({ applicationId }: { readonly applicationId: string }) {
-  const query = useQuery(usageQuery(applicationId));
+function Usage() {
+  const applicationId = useApplicationId();
   const { data: clients } = useQuery(liveClientsQuery(applicationId));
   return (
     <Section title="Usage" description="By day (UTC). New activity appears within 15 seconds.">
       <Line name="Live clients now" value={clients?.toLocaleString('en') ?? 'Not known'} />
-      <QueryView query={query}>
+      <QueryView query={usageQuery(applicationId)}>
         {(days) => (
           <DailyCharts
             caption="Usage by day"
@@ -73,13 +71,13 @@ function DeleteApplication({ application: { id, name } }: { readonly application
         await navigate({ to: '/applications' });
       }}
     >
-      <Files applicationId={id} /> and both keys are deleted. Connected clients are notified and disconnected.
+      <Files /> and both keys are deleted. Connected clients are notified and disconnected.
     </DangerZone>
   );
 }
 
-function Files({ applicationId }: { readonly applicationId: string }) {
-  const count = useQuery(filesMetadataQuery(applicationId)).data?.totalFiles;
+function Files() {
+  const count = useQuery(filesMetadataQuery(useApplicationId())).data?.totalFiles;
   if (count === undefined) return 'Its files';
   return count === 1 ? '1 file' : `${count} files`;
 }
@@ -107,10 +105,10 @@ for await (const event of listen({ url: '${realtimeUrl ?? `${serverUrl.replace('
   ] as const;
 }
 
-function Snippets({ applicationId }: { readonly applicationId: string }) {
+function Snippets() {
   return (
     <Section title="Use it" description="LATCHKEY_KEY is an API key that may read applications.">
-      {readSnippets(applicationId).map(([name, code]) => (
+      {readSnippets(useApplicationId()).map(([name, code]) => (
         <CopyFigure key={name} name={name} text={code} />
       ))}
     </Section>

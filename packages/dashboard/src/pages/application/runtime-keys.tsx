@@ -1,5 +1,5 @@
 import type { Application } from '@latchkey/client';
-import { useMutation, useQuery } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { latchkey } from '../../api/client.ts';
 import { rotationsQuery } from '../../api/queries.ts';
 import { Button } from '../../components/button.tsx';
@@ -8,7 +8,7 @@ import { SecretField } from '../../components/copy-button.tsx';
 import { SelectField } from '../../components/form.tsx';
 import { Section } from '../../components/page.tsx';
 import { RelativeTime } from '../../components/relative-time.tsx';
-import { toast } from '../../toast/toasts.ts';
+import { useAction } from '../../toast/use-action.ts';
 
 const KEYS = [
   {
@@ -67,10 +67,8 @@ function RuntimeKey({ application, runtimeKey: { type, field, previousField, nam
     const overlapSeconds = Number(values.get('overlap'));
     return latchkey.keys.rotate(application.id, type, { overlapSeconds, endPrevious: previous !== undefined });
   };
-  const endOverlap = useMutation({
-    mutationFn: () => latchkey.keys.endOverlap(application.id, type),
-    onError: (err) => toast.error(`The overlap of the ${shortName} was not ended`, err),
-  });
+  const end = () => latchkey.keys.endOverlap(application.id, type);
+  const endOverlap = useAction(end, `The overlap of the ${shortName} was not ended`);
   return (
     <div className="stack close">
       <div>
@@ -87,15 +85,7 @@ function RuntimeKey({ application, runtimeKey: { type, field, previousField, nam
           title={`Rotate the ${shortName} of ${application.name}?`}
           action={`Rotate ${shortName}`}
           danger
-          fields={
-            <SelectField name="overlap" label="The old key ends">
-              {OVERLAPS.map(([seconds, label]) => (
-                <option key={seconds} value={seconds}>
-                  {label}
-                </option>
-              ))}
-            </SelectField>
-          }
+          fields={<SelectField name="overlap" label="The old key ends" options={OVERLAPS} />}
           done={[`${name} rotated`, 'Give the new one to your application.']}
           onConfirm={rotate}
         >

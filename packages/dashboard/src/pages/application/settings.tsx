@@ -11,26 +11,22 @@ import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Button } from '../../components/button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
-import { Form, TextField } from '../../components/form.tsx';
+import { MutationForm, TextField } from '../../components/form.tsx';
 import { Notice } from '../../components/notice.tsx';
-import { Section } from '../../components/page.tsx';
-import { Row, Rows } from '../../components/row.tsx';
+import { Row, Rows, Section } from '../../components/page.tsx';
 import { isChangedMeanwhile } from '../../error/explain-error.ts';
 import { toast } from '../../toast/toasts.ts';
 import { changeSetting } from './change-setting.ts';
 import { SwitchRow } from './switch-row.tsx';
+import { useApplicationId } from './use-application-id.ts';
 
-interface SettingsProps {
-  readonly applicationId: string;
-  readonly settings: ApplicationSettings;
-}
-
-export function Settings({ applicationId, settings }: SettingsProps) {
+export function Settings({ settings }: { readonly settings: ApplicationSettings }) {
+  const applicationId = useApplicationId();
   return (
     <Section title="Settings">
       <Rows>
         {TEXT_NAMES.map((field) => (
-          <Text key={field} applicationId={applicationId} field={field} value={settings[field]} />
+          <Text key={field} field={field} value={settings[field]} />
         ))}
         {FLAG_NAMES.map((field) => (
           <SwitchRow
@@ -47,7 +43,6 @@ export function Settings({ applicationId, settings }: SettingsProps) {
 }
 
 interface TextProps {
-  readonly applicationId: string;
   readonly field: TextName;
   readonly value: string;
 }
@@ -71,7 +66,8 @@ function Text(props: TextProps) {
   );
 }
 
-function TextForm({ applicationId, field, value, onClose }: TextProps & { readonly onClose: () => void }) {
+function TextForm({ field, value, onClose }: TextProps & { readonly onClose: () => void }) {
+  const applicationId = useApplicationId();
   const { title, length, example, isLive } = APPLICATION_TEXTS[field];
   const noun = title.toLowerCase();
   const [seen, setSeen] = useState(value);
@@ -90,7 +86,7 @@ function TextForm({ applicationId, field, value, onClose }: TextProps & { readon
   });
   const isConflict = isChangedMeanwhile(change.error) && value !== seen;
   return (
-    <Form
+    <MutationForm
       submission={change}
       hidesError={isConflict}
       action={isConflict ? `Replace ${value}` : `Save ${noun}`}
@@ -109,6 +105,6 @@ function TextForm({ applicationId, field, value, onClose }: TextProps & { readon
           It was {seen} when you began, and is {value} now. Keep that one, or replace it with yours.
         </Notice>
       )}
-    </Form>
+    </MutationForm>
   );
 }

@@ -1,7 +1,6 @@
-import { useMutation } from '@tanstack/react-query';
 import { useId } from 'react';
-import { Row } from '../../components/row.tsx';
-import { toast } from '../../toast/toasts.ts';
+import { Row } from '../../components/page.tsx';
+import { useAction } from '../../toast/use-action.ts';
 import styles from './switch-row.module.css';
 
 interface SwitchRowProps {
@@ -15,10 +14,7 @@ interface SwitchRowProps {
 /** A setting that is on or off. */
 export function SwitchRow({ title, hint, value, change }: SwitchRowProps) {
   const id = useId();
-  const setting = useMutation({
-    mutationFn: change,
-    onError: (error) => toast.error(`“${title}” was not changed`, error),
-  });
+  const setting = useAction(change, `“${title}” was not changed`);
   // Shown before the service has confirmed it.
   const checked = setting.isPending ? setting.variables : value;
   return (

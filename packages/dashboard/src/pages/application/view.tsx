@@ -1,5 +1,5 @@
 import type { Application } from '@latchkey/client';
-import { useMutation, useQuery } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, Outlet, useLocation } from '@tanstack/react-router';
 import { useState } from 'react';
 import { applicationQuery, settingsQuery } from '../../api/queries.ts';
@@ -9,16 +9,15 @@ import { ShortId } from '../../components/copy-button.tsx';
 import { PageHeader, StatusBadge } from '../../components/page.tsx';
 import { NotFound, QueryView } from '../../components/states.tsx';
 import { Tabs, tabLink } from '../../components/tabs.tsx';
-import { toast } from '../../toast/toasts.ts';
+import { useAction } from '../../toast/use-action.ts';
 import { changeSetting } from './change-setting.ts';
 
 const route = getRouteApi('/signed-in/applications/$applicationId');
 
 export function ApplicationPage() {
   const { applicationId } = route.useParams();
-  const query = useQuery(applicationQuery(applicationId));
   return (
-    <QueryView page query={query}>
+    <QueryView page query={applicationQuery(applicationId)}>
       {(application) =>
         application ? (
           <Found application={application} />
@@ -79,11 +78,7 @@ function StatusButton({ application: { id, name }, status }: StatusButtonProps) 
   const [isAsking, setAsking] = useState(false);
   const change = (seen: 'online' | 'paused', value: 'online' | 'paused') =>
     changeSetting({ applicationId: id, field: 'status', seen, value });
-  const resume = useMutation({
-    mutationFn: () => change('paused', 'online'),
-    onSuccess: () => toast.success('Application resumed', name),
-    onError: (error) => toast.error('The application was not resumed', error),
-  });
+  const resume = useAction(() => change('paused', 'online'), 'The application was not resumed', ['Application resumed', name]);
   const isPaused = status === 'paused';
   return (
     <>

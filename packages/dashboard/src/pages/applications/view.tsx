@@ -1,11 +1,10 @@
 import type { ApplicationListItem, ApplicationPage } from '@latchkey/client';
 import { APPLICATION_NAME, describeLength } from '@latchkey/contract/lengths';
-import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { applicationListQuery, type Sort } from '../../api/queries.ts';
-import { Button } from '../../components/button.tsx';
+import { Button, CreateButton } from '../../components/button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { Form, TextField } from '../../components/form.tsx';
 import { PageHeader, StatusBadge, Toolbar } from '../../components/page.tsx';
@@ -20,20 +19,15 @@ const route = getRouteApi('/signed-in/applications');
 
 export function ApplicationsPage(): ReactNode {
   const { create = false, ...list } = route.useSearch();
-  const query = useQuery(applicationListQuery(list));
   const usage = describeUsage(useLimits()?.createdApplicationsCount, 'used');
   const navigate = route.useNavigate();
   const openCreate = () => navigate({ search: (all) => ({ ...all, create: true }) });
-  const createButton = (
-    <Button variant="primary" icon="plus" onClick={openCreate}>
-      Create application
-    </Button>
-  );
+  const createButton = <CreateButton onClick={openCreate}>Create application</CreateButton>;
   const closeCreate = () => navigate({ search: ({ create, ...all }) => all, replace: true });
   return (
     <>
       <PageHeader title="Applications" description={`Software products that you license. ${usage}`} action={createButton} />
-      <QueryView query={query}>
+      <QueryView query={applicationListQuery(list)}>
         {(found) =>
           found.totalPages === 0 && list.search === undefined ? (
             <EmptyState icon="applications" title="Create your first application" action={createButton}>
@@ -108,15 +102,13 @@ function ApplicationList({ found: { applications, totalPages } }: { readonly fou
 
 function CreateForm({ onClose }: { readonly onClose: () => void }) {
   const navigate = route.useNavigate();
-  const creation = useMutation({
-    mutationFn: (values: FormData) => latchkey.applications.create({ name: String(values.get('name')) }),
-    onSuccess: async ({ id }, values) => {
-      toast.success('Application created', String(values.get('name')));
-      await navigate({ to: '/applications/$applicationId', params: { applicationId: id } });
-    },
-  });
+  const create = (values: FormData) => latchkey.applications.create({ name: String(values.get('name')) });
+  const open = async ({ id }: { readonly id: string }, values: FormData) => {
+    toast.success('Application created', String(values.get('name')));
+    await navigate({ to: '/applications/$applicationId', params: { applicationId: id } });
+  };
   return (
-    <Form submission={creation} action="Create application" onCancel={onClose}>
+    <Form onSubmit={create} onDone={open} action="Create application" onCancel={onClose}>
       <TextField
         name="name"
         label="Name"

@@ -2,7 +2,7 @@ import type { AuditEntry, Scope } from '@latchkey/client';
 import { APPLICATION_FLAGS } from '@latchkey/contract/setting-definitions';
 import { formatExact } from '../../components/relative-time.tsx';
 import { formatBytes } from '../../format/bytes.ts';
-import { nameScopes } from '../api-keys/scopes.ts';
+import { nameScopes } from '../api-keys/scopes.tsx';
 import { nameAction } from './action-names.ts';
 
 /** Names of things that still exist, by id. */

@@ -38,6 +38,7 @@ function Filters({ filter: { application = '', action = '' } }: { readonly filte
   const navigate = route.useNavigate();
   const { data: applications = [] } = useQuery(applicationsQuery);
   const isGone = application !== '' && !applications.some(({ id }) => id === application);
+  const deleted = isGone ? [[application, 'A deleted application'] as const] : [];
   return (
     <>
       <SelectField
@@ -45,22 +46,15 @@ function Filters({ filter: { application = '', action = '' } }: { readonly filte
         label="Application"
         value={application}
         onChange={({ currentTarget: { value } }) => navigate({ search: value === '' ? {} : { application: value } })}
-      >
-        <option value="">All applications</option>
-        {isGone && <option value={application}>A deleted application</option>}
-        {applications.map(({ id, name }) => (
-          <option key={id} value={id}>
-            {name}
-          </option>
-        ))}
-      </SelectField>
+        options={[['', 'All applications'], ...deleted, ...applications.map(({ id, name }) => [id, name] as const)]}
+      />
       <SelectField
         name="action"
         label="Action"
         value={application === '' ? action : ''}
         onChange={({ currentTarget: { value } }) => navigate({ search: value === '' ? {} : { action: value } })}
+        options={[['', 'All actions']]}
       >
-        <option value="">All actions</option>
         {ACTION_GROUPS.map(([group, actions]) => (
           <optgroup key={group} label={group}>
             {actions.map(([value, name]) => (

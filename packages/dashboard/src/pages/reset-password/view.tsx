@@ -1,8 +1,7 @@
-import { PASSWORD } from '@latchkey/contract/lengths';
-import { useMutation } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
 import { latchkey } from '../../api/client.ts';
-import { Form, TextField } from '../../components/form.tsx';
+import { Form, NewPasswordField, TextField } from '../../components/form.tsx';
 import { Notice } from '../../components/notice.tsx';
 import { EntryPage, useMailedToken } from '../../session/entry-page.tsx';
 import { toast } from '../../toast/toasts.ts';
@@ -18,11 +17,9 @@ export function ResetPasswordPage() {
 }
 
 function MailForm() {
-  const forgot = useMutation({
-    mutationFn: (values: FormData) => latchkey.account.forgotPassword(String(values.get('email')).trim()),
-    meta: { opensSignIn: false },
-  });
-  if (forgot.isSuccess) {
+  const [isSent, setSent] = useState(false);
+  const send = (values: FormData) => latchkey.account.forgotPassword(String(values.get('email')).trim());
+  if (isSent) {
     return (
       <Notice kind="info" title="Check your mail">
         <p>If an account has this email, a mail with a link is on its way. The link is valid once, for 30 minutes.</p>
@@ -30,7 +27,7 @@ function MailForm() {
     );
   }
   return (
-    <Form submission={forgot} action="Send mail" button={{ wide: true }}>
+    <Form isEntry onSubmit={send} onDone={() => setSent(true)} action="Send mail">
       <TextField name="email" label="Email" type="email" autoComplete="email" required />
     </Form>
   );
@@ -38,24 +35,14 @@ function MailForm() {
 
 function PasswordForm({ token }: { readonly token: string }) {
   const navigate = useNavigate();
-  const reset = useMutation({
-    mutationFn: (values: FormData) => latchkey.account.resetPassword({ token, newPassword: String(values.get('newPassword')) }),
-    meta: { opensSignIn: false },
-    onSuccess: () => {
-      toast.success('Password changed', 'All sessions of the account have ended. Sign in with the new password.');
-      void navigate({ to: '/sign-in', replace: true });
-    },
-  });
+  const reset = (values: FormData) => latchkey.account.resetPassword({ token, newPassword: String(values.get('newPassword')) });
+  const signIn = () => {
+    toast.success('Password changed', 'All sessions of the account have ended. Sign in with the new password.');
+    void navigate({ to: '/sign-in', replace: true });
+  };
   return (
-    <Form submission={reset} action="Change password" button={{ wide: true }}>
-      <TextField
-        name="newPassword"
-        label="New password"
-        type="password"
-        hint={`At least ${PASSWORD.min} characters.`}
-        autoComplete="new-password"
-        required
-      />
+    <Form isEntry onSubmit={reset} onDone={signIn} action="Change password">
+      <NewPasswordField />
     </Form>
   );
 }

@@ -1,4 +1,5 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import type { Session } from '@latchkey/client';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import { latchkey } from '../../api/client.ts';
@@ -53,7 +54,7 @@ function Issuers({ names, returnTo }: { readonly names: readonly string[]; reado
   if (names.length === 0) return null;
   return (
     <div className="stack close">
-      <p className={`${styles.or} muted small`}>or</p>
+      <p className={`${styles.or} line muted small`}>or</p>
       {names.map((name) => (
         <a
           key={name}
@@ -71,30 +72,20 @@ function Issuers({ names, returnTo }: { readonly names: readonly string[]; reado
 /** After the visit to an issuer, for an account with two-factor authentication. */
 function OidcCodePage() {
   const leave = useReturn();
+  const queryClient = useQueryClient();
+  const complete = (values: FormData) =>
+    latchkey.oidc
+      .complete(String(values.get('code')).trim())
+      .catch(showAt('code', 'unauth', 'The sign-in took too long. Start again.'));
+  const enter = (session: Session) => {
+    queryClient.setQueryData(sessionQuery.queryKey, session);
+    leave(takeReturnTo());
+  };
   return (
     <EntryPage title="Enter your code" footer={<Link to="/sign-in">Start again</Link>}>
-      <OidcCodeForm onSignedIn={() => leave(takeReturnTo())} />
+      <Form isEntry onSubmit={complete} onDone={enter} action="Verify">
+        <CodeField autoFocus />
+      </Form>
     </EntryPage>
-  );
-}
-
-/** Ends a sign-in at an issuer with the second factor. */
-function OidcCodeForm({ onSignedIn }: { readonly onSignedIn: () => void }) {
-  const queryClient = useQueryClient();
-  const completion = useMutation({
-    mutationFn: (values: FormData) =>
-      latchkey.oidc
-        .complete(String(values.get('code')).trim())
-        .catch(showAt('code', 'unauth', 'The sign-in took too long. Start again.')),
-    meta: { opensSignIn: false },
-    onSuccess: (session) => {
-      queryClient.setQueryData(sessionQuery.queryKey, session);
-      onSignedIn();
-    },
-  });
-  return (
-    <Form submission={completion} action="Verify" button={{ wide: true }}>
-      <CodeField autoFocus />
-    </Form>
   );
 }

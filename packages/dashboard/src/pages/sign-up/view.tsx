@@ -1,10 +1,10 @@
-import { PASSWORD } from '@latchkey/contract/lengths';
+import type { Session } from '@latchkey/client';
 import { USERNAME_LENGTH } from '@latchkey/contract/username';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { latchkey } from '../../api/client.ts';
 import { sessionQuery } from '../../api/queries.ts';
-import { Form, showAt, TextField } from '../../components/form.tsx';
+import { Form, NewPasswordField, showAt, TextField } from '../../components/form.tsx';
 import { EntryPage } from '../../session/entry-page.tsx';
 import { useReturn } from '../../session/return-to.ts';
 
@@ -32,23 +32,18 @@ export function SignUpPage() {
 function SignUpForm({ returnTo }: { readonly returnTo: string | undefined }) {
   const queryClient = useQueryClient();
   const leave = useReturn(returnTo);
-  const signUp = useMutation({
-    mutationFn: (values: FormData) => {
-      const [username = '', email = '', password = ''] = ['username', 'email', 'password'].map((name) =>
-        String(values.get(name)),
-      );
-      return latchkey.account
-        .signUp({ username: username.trim(), email: email.trim(), password })
-        .catch(showAt('username', 'account_exists', 'An account has this user name or this email.'));
-    },
-    meta: { opensSignIn: false },
-    onSuccess: (session) => {
-      queryClient.setQueryData(sessionQuery.queryKey, session);
-      leave();
-    },
-  });
+  const signUp = (values: FormData) => {
+    const [username = '', email = '', password = ''] = ['username', 'email', 'password'].map((name) => String(values.get(name)));
+    return latchkey.account
+      .signUp({ username: username.trim(), email: email.trim(), password })
+      .catch(showAt('username', 'account_exists', 'An account has this user name or this email.'));
+  };
+  const enter = (session: Session) => {
+    queryClient.setQueryData(sessionQuery.queryKey, session);
+    leave();
+  };
   return (
-    <Form submission={signUp} action="Create account" button={{ wide: true }}>
+    <Form isEntry onSubmit={signUp} onDone={enter} action="Create account">
       <TextField
         name="username"
         label="User name"
@@ -58,14 +53,7 @@ function SignUpForm({ returnTo }: { readonly returnTo: string | undefined }) {
         required
       />
       <TextField name="email" label="Email" type="email" autoComplete="email" required />
-      <TextField
-        name="password"
-        label="Password"
-        type="password"
-        hint={`At least ${PASSWORD.min} characters.`}
-        autoComplete="new-password"
-        required
-      />
+      <NewPasswordField name="password" label="Password" />
     </Form>
   );
 }

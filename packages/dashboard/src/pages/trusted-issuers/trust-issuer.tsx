@@ -1,12 +1,11 @@
 import type { NewTrustedIssuer, TrustedIssuer } from '@latchkey/client';
 import { describeLength, KEY_NAME } from '@latchkey/contract/lengths';
-import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { serverUrl } from '../../api/settings.ts';
 import { Form, InputError, SelectField, TextField } from '../../components/form.tsx';
 import { readProof, SecondFactorField } from '../../session/owner-proof.tsx';
-import { ApplicationChoice, readRights, Scopes } from '../api-keys/key-form.tsx';
+import { ApplicationChoice, readRights, Scopes } from '../api-keys/key-fields.tsx';
 import { TEMPLATES, type Template } from './templates.ts';
 
 interface TrustFormProps {
@@ -16,32 +15,25 @@ interface TrustFormProps {
 
 export function TrustForm({ onCancel, onCreated }: TrustFormProps) {
   const [template, setTemplate] = useState(TEMPLATES[0] as Template);
-  const creation = useMutation({
-    mutationFn: async (values: FormData) => latchkey.trustedIssuers.create(readIssuer(template, values)),
-    onSuccess: onCreated,
-  });
+  const create = (values: FormData) => latchkey.trustedIssuers.create(readIssuer(template, values));
   return (
-    <Form submission={creation} action="Trust issuer" onCancel={onCancel}>
+    <Form onSubmit={create} onDone={onCreated} action="Trust issuer" onCancel={onCancel}>
       <SelectField
         name="template"
         label="Where the jobs run"
         value={template.label}
         onChange={({ currentTarget: { value } }) => setTemplate(TEMPLATES.find(({ label }) => label === value) as Template)}
-      >
-        {TEMPLATES.map(({ label }) => (
-          <option key={label}>{label}</option>
-        ))}
-      </SelectField>
+        options={TEMPLATES.map(({ label }) => [label, label])}
+      />
       <TemplateFields key={template.label} template={template} />
       <Scopes chosen={['files:read', 'files:upload', 'releases:write']} />
       <ApplicationChoice />
-      <SelectField name="lifetimeSeconds" label="A key expires after" defaultValue="600">
-        {[1, 5, 10, 15].map((minutes) => (
-          <option key={minutes} value={minutes * 60}>
-            {minutes === 1 ? '1 minute' : `${minutes} minutes`}
-          </option>
-        ))}
-      </SelectField>
+      <SelectField
+        name="lifetimeSeconds"
+        label="A key expires after"
+        defaultValue="600"
+        options={[1, 5, 10, 15].map((minutes) => [minutes * 60, minutes === 1 ? '1 minute' : `${minutes} minutes`])}
+      />
       <SecondFactorField />
     </Form>
   );

@@ -3,33 +3,27 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { latchkey } from '../../api/client.ts';
 import { trustedIssuersQuery } from '../../api/queries.ts';
-import { Button, IconButton } from '../../components/button.tsx';
+import { Button, CreateButton, IconButton } from '../../components/button.tsx';
 import { ConfirmButton } from '../../components/confirm-dialog.tsx';
 import { CopyFigure } from '../../components/copy-button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { PageHeader } from '../../components/page.tsx';
 import { EmptyState, QueryView } from '../../components/states.tsx';
 import { type Column, rowLink, Table } from '../../components/table.tsx';
-import { classes } from '../../styles/classes.ts';
 import styles from '../api-keys/api-keys.module.css';
 import { KeyTabs } from '../api-keys/key-tabs.tsx';
-import { nameScopes, summarizeScopes } from '../api-keys/scopes.ts';
+import { scopesColumn } from '../api-keys/scopes.tsx';
 import { TEMPLATES } from './templates.ts';
 import { TrustForm } from './trust-issuer.tsx';
 
 const route = getRouteApi('/signed-in/api-keys/trusted-issuers');
 
 export function TrustedIssuersPage() {
-  const query = useQuery(trustedIssuersQuery);
   const { create = false, issuer } = route.useSearch();
   const navigate = route.useNavigate();
-  const trusted = query.data?.find(({ id }) => id === issuer);
+  const trusted = useQuery(trustedIssuersQuery).data?.find(({ id }) => id === issuer);
   const show = (search: { readonly create?: true; readonly issuer?: string }) => navigate({ search, replace: create });
-  const createButton = (
-    <Button variant="primary" icon="plus" onClick={() => show({ create: true })}>
-      Trust an issuer
-    </Button>
-  );
+  const createButton = <CreateButton onClick={() => show({ create: true })}>Trust an issuer</CreateButton>;
   return (
     <>
       <PageHeader
@@ -38,7 +32,7 @@ export function TrustedIssuersPage() {
         action={createButton}
       />
       <KeyTabs />
-      <QueryView query={query}>
+      <QueryView query={trustedIssuersQuery}>
         {(issuers) =>
           issuers.length === 0 ? (
             <EmptyState icon="key" title="Let CI jobs work without a stored key" action={createButton}>
@@ -87,14 +81,12 @@ const COLUMNS: ReadonlyArray<Column<TrustedIssuer>> = [
   {
     label: 'Name',
     isName: true,
-    cell: ({ id, name, issuer }) => (
-      <span className="lines">
-        <Link to="/api-keys/trusted-issuers" search={{ issuer: id }} className={rowLink} dir="auto">
-          {name}
-        </Link>
-        <span className="muted small">{issuer}</span>
-      </span>
+    cell: ({ id, name }) => (
+      <Link to="/api-keys/trusted-issuers" search={{ issuer: id }} className={rowLink} dir="auto">
+        {name}
+      </Link>
     ),
+    detail: ({ issuer }) => issuer,
   },
   {
     label: 'Tokens with',
@@ -109,13 +101,10 @@ const COLUMNS: ReadonlyArray<Column<TrustedIssuer>> = [
     ),
   },
   {
-    label: 'May do',
-    cell: ({ scopes, allApplications, applicationIds }) => (
-      <span className={classes('lines', styles.words)}>
-        <span title={nameScopes(scopes).join(', ')}>{summarizeScopes(scopes)}</span>
-        <span className="muted small">
-          {allApplications ? 'All applications' : `${applicationIds.length} chosen applications`}
-        </span>
+    ...scopesColumn,
+    detail: ({ allApplications, applicationIds }) => (
+      <span className={styles.words}>
+        {allApplications ? 'All applications' : `${applicationIds.length} chosen applications`}
       </span>
     ),
   },

@@ -16,19 +16,15 @@ import { downloadUrl } from '../../../download/download.ts';
 import { formatBytes } from '../../../format/bytes.ts';
 import { classes } from '../../../styles/classes.ts';
 import { toast } from '../../../toast/toasts.ts';
+import { useAction } from '../../../toast/use-action.ts';
+import { useApplicationId } from '../use-application-id.ts';
 import styles from './files.module.css';
 import { NameForm } from './name-form.tsx';
 
 const route = getRouteApi('/signed-in/applications/$applicationId/files');
 
-interface FileTableProps {
-  readonly applicationId: string;
-  readonly found: FilePage;
-  readonly button: ReactNode;
-}
-
 /** A page of the files, with their search. */
-export function FileTable({ applicationId, found: { files, totalPages }, button }: FileTableProps) {
+export function FileTable({ found: { files, totalPages }, button }: { readonly found: FilePage; readonly button: ReactNode }) {
   const { page = 1, search = '' } = route.useSearch();
   const navigate = route.useNavigate();
   const setSearch = (text: string) => navigate({ search: text === '' ? {} : { search: text }, replace: true });
@@ -39,7 +35,7 @@ export function FileTable({ applicationId, found: { files, totalPages }, button 
         <SearchField label="Search files" value={search} onSearch={setSearch} />
         {button}
       </div>
-      {files.length > 0 && <Rows applicationId={applicationId} files={files} />}
+      {files.length > 0 && <Rows files={files} />}
       {files.length === 0 && totalPages === 0 && (
         <EmptyState icon="search" title="No file matches" action={<Button onClick={() => setSearch('')}>Clear search</Button>}>
           No name contains “{search}”.
@@ -50,18 +46,13 @@ export function FileTable({ applicationId, found: { files, totalPages }, button 
   );
 }
 
-function Rows({ applicationId, files }: { readonly applicationId: string; readonly files: readonly StoredFile[] }) {
+function Rows({ files }: { readonly files: readonly StoredFile[] }) {
   const [renamed, setRenamed] = useState<string>();
   const columns: ReadonlyArray<Column<StoredFile>> = [
     {
       label: 'Name',
       isName: true,
-      cell: (file) =>
-        file.id === renamed ? (
-          <Rename applicationId={applicationId} file={file} onClose={() => setRenamed(undefined)} />
-        ) : (
-          <Name file={file} />
-        ),
+      cell: (file) => (file.id === renamed ? <Rename file={file} onClose={() => setRenamed(undefined)} /> : <Name file={file} />),
     },
     {
       label: 'Size',
@@ -75,17 +66,10 @@ function Rows({ applicationId, files }: { readonly applicationId: string; readon
     {
       label: 'Uploaded',
       isSecondary: true,
-      cell: ({ createdAt, user }) => (
-        <span className="lines">
-          <RelativeTime at={createdAt} />
-          <span className="muted small">by {user.username}</span>
-        </span>
-      ),
+      cell: ({ createdAt }) => <RelativeTime at={createdAt} />,
+      detail: ({ user }) => `by ${user.username}`,
     },
-    {
-      label: '',
-      cell: (file) => <Actions applicationId={applicationId} file={file} onRename={() => setRenamed(file.id)} />,
-    },
+    { label: '', cell: (file) => <Actions file={file} onRename={() => setRenamed(file.id)} /> },
   ];
   return <Table caption="Files" columns={columns} items={files} />;
 }
@@ -107,18 +91,11 @@ function Name({ file: { displayName, contentType, presignedUrlsCount: count } }:
   );
 }
 
-interface FileProps {
-  readonly applicationId: string;
-  readonly file: StoredFile;
-}
-
-function Actions({ applicationId, file, onRename }: FileProps & { readonly onRename: () => void }) {
+function Actions({ file, onRename }: { readonly file: StoredFile; readonly onRename: () => void }) {
+  const applicationId = useApplicationId();
   const { id, displayName } = file;
-  const download = useMutation({
-    mutationFn: () => latchkey.files.createDownloadUrl(applicationId, id),
-    onSuccess: ({ url }) => downloadUrl(displayName, url),
-    onError: (error) => toast.error(`${displayName} was not downloaded`, error),
-  });
+  const start = async () => downloadUrl(displayName, (await latchkey.files.createDownloadUrl(applicationId, id)).url);
+  const download = useAction(start, `${displayName} was not downloaded`);
   return (
     <span className={styles.actions}>
       <IconButton
@@ -143,7 +120,8 @@ function Actions({ applicationId, file, onRename }: FileProps & { readonly onRen
   );
 }
 
-function Rename({ applicationId, file, onClose }: FileProps & { readonly onClose: () => void }) {
+function Rename({ file, onClose }: { readonly file: StoredFile; readonly onClose: () => void }) {
+  const applicationId = useApplicationId();
   const rename = useMutation({
     mutationFn: (name: string) => latchkey.files.rename(applicationId, file.id, name),
     onSuccess: (_result, name) => {
@@ -154,7 +132,6 @@ function Rename({ applicationId, file, onClose }: FileProps & { readonly onClose
   const { error } = rename;
   return (
     <NameForm
-      applicationId={applicationId}
       label={`New name of ${file.displayName}`}
       name={file.displayName}
       current={file.displayName}

@@ -4,6 +4,7 @@ import { type ReactNode, useEffect, useId, useRef, useState } from 'react';
 import { nameQuery } from '../../../api/queries.ts';
 import { Button } from '../../../components/button.tsx';
 import form from '../../../components/form.module.css';
+import { useApplicationId } from '../use-application-id.ts';
 import { findNameProblem, NAME_RULE } from './file-name.ts';
 import styles from './files.module.css';
 
@@ -20,7 +21,8 @@ function usePaused(value: string): string {
 }
 
 /** Result of the check of a name, which runs while typing pauses. */
-function useNameCheck(applicationId: string, text: string, current: string | undefined) {
+function useNameCheck(text: string, current: string | undefined) {
+  const applicationId = useApplicationId();
   const name = withoutInvisible(text);
   const problem = findNameProblem(name);
   const isPaused = usePaused(name) === name;
@@ -32,7 +34,6 @@ function useNameCheck(applicationId: string, text: string, current: string | und
 }
 
 interface NameFormProps {
-  readonly applicationId: string;
   readonly label: string;
   readonly name: string;
   /** The present name of the file, which is valid. */
@@ -47,12 +48,12 @@ interface NameFormProps {
 }
 
 /** Input for the name of a file, which says while typing whether a file can get it. */
-export function NameForm({ applicationId, label, name, current, action, takesFocus, ...props }: NameFormProps) {
+export function NameForm({ label, name, current, action, takesFocus, ...props }: NameFormProps) {
   const { isPending, error, onSubmit, onCancel } = props;
   const [text, setText] = useState(name);
   const id = useId();
   const input = useRef<HTMLInputElement>(null);
-  const { problem, isFree } = useNameCheck(applicationId, text, current);
+  const { problem, isFree } = useNameCheck(text, current);
   useEffect(() => {
     if (takesFocus) input.current?.select();
   }, [takesFocus]);

@@ -9,11 +9,13 @@ import { RelativeTime } from '../../../components/relative-time.tsx';
 import { ProgressBar } from '../../../components/usage-meter.tsx';
 import { formatBytes } from '../../../format/bytes.ts';
 import { toast } from '../../../toast/toasts.ts';
+import { useApplicationId } from '../use-application-id.ts';
 import styles from './files.module.css';
 import { canContinue, isActive, uploadQueue, useUploadQueue } from './uploads.ts';
 
 /** Uploads that an earlier page or another program began and did not finish. */
-export function UnfinishedUploads({ applicationId }: { readonly applicationId: string }) {
+export function UnfinishedUploads() {
+  const applicationId = useApplicationId();
   const own = useUploadQueue().uploads.filter((upload) => upload.applicationId === applicationId && isActive(upload));
   const { data = [] } = useQuery(unfinishedQuery(applicationId, own.length));
   const unfinished = data.filter(({ fileName }) => !own.some(({ name }) => name === fileName));
@@ -36,7 +38,7 @@ function Row({ upload }: { readonly upload: Upload }) {
   const { fileName, byteOffset, byteSize, expiresAt } = upload;
   return (
     <li className={styles.upload}>
-      <div className={styles.uploadLine}>
+      <div className={`${styles.uploadLine} line`}>
         <span className="grow strong">{fileName}</span>
         <span className={styles.actions}>
           {canContinue(upload) && (

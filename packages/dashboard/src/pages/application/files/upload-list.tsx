@@ -4,14 +4,16 @@ import { ErrorNotice } from '../../../components/notice.tsx';
 import { ProgressBar } from '../../../components/usage-meter.tsx';
 import { formatBytes } from '../../../format/bytes.ts';
 import { classes } from '../../../styles/classes.ts';
+import { useApplicationId } from '../use-application-id.ts';
 import { numberName } from './file-name.ts';
 import styles from './files.module.css';
 import { NameForm } from './name-form.tsx';
-import { hasEnded, type IfTaken, isRejected, type Upload } from './upload-queue.ts';
+import { hasEnded, type IfTaken, isRejected, type Upload, type UploadState } from './upload-queue.ts';
 import { isActive, uploadQueue, useUploadQueue } from './uploads.ts';
 
 /** The uploads of an application that run, wait, ended, or need another name. */
-export function UploadList({ applicationId }: { readonly applicationId: string }) {
+export function UploadList() {
+  const applicationId = useApplicationId();
   const { uploads, pausedUntil } = useUploadQueue();
   const seconds = useSecondsUntil(pausedUntil);
   const own = uploads.filter((upload) => upload.applicationId === applicationId);
@@ -81,7 +83,7 @@ function summarize(uploads: readonly Upload[]): string {
 }
 
 function Row({ upload }: { readonly upload: Upload }) {
-  const { id, file, name, state, applicationId } = upload;
+  const { id, file, name, state } = upload;
   if (state.kind === 'name') {
     return (
       <li className={styles.upload}>
@@ -95,7 +97,6 @@ function Row({ upload }: { readonly upload: Upload }) {
         <NameForm
           // A name that was taken is another problem than the first one.
           key={state.problem}
-          applicationId={applicationId}
           label={`Name for ${file.name}`}
           name={state.isTaken ? numberName(name, 2) : name}
           action="Upload"
@@ -107,7 +108,7 @@ function Row({ upload }: { readonly upload: Upload }) {
   }
   return (
     <li className={styles.upload}>
-      <div className={styles.uploadLine}>
+      <div className={`${styles.uploadLine} line`}>
         <span className="grow strong">{name}</span>
         <RowActions upload={upload} />
       </div>
@@ -174,12 +175,7 @@ function StateLine({ upload: { file, ifTaken, state } }: { readonly upload: Uplo
 
 const LABELS = { waiting: 'Waiting', cancelled: 'Cancelled', name: '' };
 
-interface Progress {
-  readonly sentBytes: number;
-  readonly bytesPerSecond: number;
-}
-
-function describeProgress({ sentBytes, bytesPerSecond }: Progress, size: number) {
+function describeProgress({ sentBytes, bytesPerSecond }: Extract<UploadState, { readonly kind: 'running' }>, size: number) {
   if (sentBytes === 0) return <span>Computing the checksum… {formatBytes(size)}</span>;
   if (sentBytes >= size) return <span>Storing and comparing the checksum…</span>;
   const secondsLeft = bytesPerSecond > 0 ? Math.ceil((size - sentBytes) / bytesPerSecond) : undefined;

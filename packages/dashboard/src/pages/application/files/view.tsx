@@ -10,6 +10,7 @@ import { UsageMeter } from '../../../components/usage-meter.tsx';
 import { useLimits } from '../../../session/session.ts';
 import { classes } from '../../../styles/classes.ts';
 import { toast } from '../../../toast/toasts.ts';
+import { useApplicationId } from '../use-application-id.ts';
 import { FileTable } from './file-table.tsx';
 import styles from './files.module.css';
 import { UnfinishedUploads } from './unfinished-uploads.tsx';
@@ -20,9 +21,8 @@ import { uploadQueue } from './uploads.ts';
 const route = getRouteApi('/signed-in/applications/$applicationId/files');
 
 export function FilesPage() {
-  const { applicationId } = route.useParams();
+  const applicationId = useApplicationId();
   const { page = 1, search = '' } = route.useSearch();
-  const query = useQuery(filesQuery(applicationId, page, search));
   const upload = (files: readonly File[], folders = 0) => {
     if (folders > 0) toast.failure('Folders are not uploaded', 'Drop the files in them instead.');
     if (uploadQueue.add(applicationId, files) < files.length)
@@ -43,17 +43,17 @@ export function FilesPage() {
   );
   return (
     <div className={classes(styles.page, 'stack', isOver && styles.dropping)} {...handlers}>
-      <Meters applicationId={applicationId} />
-      <UploadList applicationId={applicationId} />
-      <UnfinishedUploads applicationId={applicationId} />
-      <QueryView query={query}>
+      <Meters />
+      <UploadList />
+      <UnfinishedUploads />
+      <QueryView query={filesQuery(applicationId, page, search)}>
         {(found) =>
           found.totalPages === 0 && search === '' ? (
             <EmptyState icon="file" title="No files yet" action={button}>
               Files are private: your application gets them by short-lived download links. Drop files anywhere here.
             </EmptyState>
           ) : (
-            <FileTable applicationId={applicationId} found={found} button={button} />
+            <FileTable found={found} button={button} />
           )
         }
       </QueryView>
@@ -61,9 +61,9 @@ export function FilesPage() {
   );
 }
 
-function Meters({ applicationId }: { readonly applicationId: string }) {
+function Meters() {
   const limits = useLimits();
-  const { data: metadata } = useQuery(filesMetadataQuery(applicationId));
+  const { data: metadata } = useQuery(filesMetadataQuery(useApplicationId()));
   if (!limits) return null;
   return (
     <div className={classes(styles.meters, 'meters frame')}>

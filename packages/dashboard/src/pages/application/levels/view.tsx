@@ -1,38 +1,34 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { getRouteApi, useBlocker } from '@tanstack/react-router';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useBlocker } from '@tanstack/react-router';
 import { useState } from 'react';
 import { latchkey } from '../../../api/client.ts';
 import { levelsQuery } from '../../../api/queries.ts';
-import { Button } from '../../../components/button.tsx';
+import { Button, CreateButton } from '../../../components/button.tsx';
 import { ConfirmDialog } from '../../../components/confirm-dialog.tsx';
-import { Form } from '../../../components/form.tsx';
+import { MutationForm } from '../../../components/form.tsx';
 import { Section } from '../../../components/page.tsx';
 import { EmptyState, QueryView } from '../../../components/states.tsx';
 import { Versions } from '../../../components/versions.tsx';
 import { isChangedMeanwhile } from '../../../error/explain-error.ts';
 import { isLeavingForSignIn } from '../../../session/session-end.ts';
 import { toast } from '../../../toast/toasts.ts';
+import { useAction } from '../../../toast/use-action.ts';
+import { useApplicationId } from '../use-application-id.ts';
 import { findProblems, newLevel, toDraft, toNames } from './draft.ts';
 import { LevelList } from './level-list.tsx';
 
-const route = getRouteApi('/signed-in/applications/$applicationId/levels');
-
 export function Levels() {
-  const { applicationId } = route.useParams();
-  const query = useQuery(levelsQuery(applicationId));
-  return <QueryView query={query}>{(saved) => <Editor applicationId={applicationId} saved={saved} />}</QueryView>;
+  return <QueryView query={levelsQuery(useApplicationId())}>{(saved) => <Editor saved={saved} />}</QueryView>;
 }
 
 const isSame = (a: readonly string[], b: readonly string[]) => JSON.stringify(a) === JSON.stringify(b);
 
 /** Levels of the service, with their entity tag. */
-interface Saved {
-  readonly levels: readonly string[];
-  readonly etag: string | undefined;
-}
+type Saved = Awaited<ReturnType<typeof latchkey.levels.read>>;
 
 /** Edits a draft of all levels, which is saved as one change. */
-function Editor({ applicationId, saved }: { readonly applicationId: string; readonly saved: Saved }) {
+function Editor({ saved }: { readonly saved: Saved }) {
+  const applicationId = useApplicationId();
   const [levels, setLevels] = useState(() => toDraft(saved.levels));
   // The levels that the draft began with: others may have been saved since then.
   const [base, setBase] = useState(saved);
@@ -43,12 +39,10 @@ function Editor({ applicationId, saved }: { readonly applicationId: string; read
   }
   const [added, setAdded] = useState<number>();
   const queryClient = useQueryClient();
-  const restore = useMutation({
-    mutationFn: ({ levels, etag }: Saved) => latchkey.levels.set(applicationId, levels, { ifMatch: etag }),
-    onError: (error) => toast.error('The levels were not restored', error),
-  });
+  const saveOver = ({ levels, etag }: Saved) => latchkey.levels.set(applicationId, levels, { ifMatch: etag });
+  const restore = useAction(saveOver, 'The levels were not restored');
   const save = useMutation({
-    mutationFn: async (_values: FormData): Promise<readonly string[]> => {
+    mutationFn: async (_values: FormData): Promise<string[]> => {
       const before = replaces ? saved : base;
       await latchkey.levels.set(applicationId, names, { ifMatch: before.etag });
       return before.levels;
@@ -77,15 +71,7 @@ function Editor({ applicationId, saved }: { readonly applicationId: string; read
   };
   if (levels.length === 0 && !isChanged)
     return (
-      <EmptyState
-        icon="key"
-        title="No license levels yet"
-        action={
-          <Button variant="primary" icon="plus" onClick={add}>
-            Add level
-          </Button>
-        }
-      >
+      <EmptyState icon="key" title="No license levels yet" action={<CreateButton onClick={add}>Add level</CreateButton>}>
         A level says what a license allows, such as “basic” and “pro”. Your application decides what each level means.
       </EmptyState>
     );
@@ -94,7 +80,7 @@ function Editor({ applicationId, saved }: { readonly applicationId: string; read
       title="License levels"
       description="What a license allows, from the first to the last. Drag a level to move it, or use the arrow keys on its handle."
     >
-      <Form
+      <MutationForm
         submission={save}
         hidesError={isChangedMeanwhile(save.error)}
         action={replaces ? 'Replace them with mine' : 'Save levels'}
@@ -115,7 +101,7 @@ function Editor({ applicationId, saved }: { readonly applicationId: string; read
         {isConflict && (
           <Versions title="The levels were changed meanwhile" saved={[saved.levels.join(', ')]} own={[names.join(', ')]} />
         )}
-      </Form>
+      </MutationForm>
       <LeaveDialog isChanged={isChanged && !save.isPending} />
     </Section>
   );

@@ -1,6 +1,5 @@
 import type { Application, ConnectionState, LiveEvent } from '@latchkey/client';
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import { applicationQuery } from '../../../api/queries.ts';
 import { Button } from '../../../components/button.tsx';
@@ -10,13 +9,11 @@ import { Badge, Toolbar } from '../../../components/page.tsx';
 import { RelativeTime } from '../../../components/relative-time.tsx';
 import { EmptyState } from '../../../components/states.tsx';
 import { type Column, Table } from '../../../components/table.tsx';
+import { useApplicationId } from '../use-application-id.ts';
 import { useLiveEvents } from './use-live-events.ts';
 
-const route = getRouteApi('/signed-in/applications/$applicationId/live');
-
 export function Live() {
-  const { applicationId } = route.useParams();
-  const { data: application } = useQuery(applicationQuery(applicationId));
+  const { data: application } = useQuery(applicationQuery(useApplicationId()));
   return application ? <Events application={application} /> : null;
 }
 

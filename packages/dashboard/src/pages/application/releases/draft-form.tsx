@@ -2,7 +2,7 @@ import type { NewRelease, Release, ReleaseArtifact } from '@latchkey/client';
 import { ARTIFACT_NAME, ARTIFACTS_MAX } from '@latchkey/contract/artifact';
 import { guessArtifact } from '@latchkey/contract/guess-artifact';
 import { CHANNEL_RULE, RELEASE_NOTES_MAX, STABLE_CHANNEL } from '@latchkey/contract/release';
-import { useMutation, useQuery } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { latchkey } from '../../../api/client.ts';
 import { filesQuery } from '../../../api/queries.ts';
@@ -11,10 +11,10 @@ import { Form, TextField } from '../../../components/form.tsx';
 import { SearchField } from '../../../components/search-field.tsx';
 import { classes } from '../../../styles/classes.ts';
 import { toast } from '../../../toast/toasts.ts';
+import { useApplicationId } from '../use-application-id.ts';
 import styles from './releases.module.css';
 
 interface DraftFormProps {
-  readonly applicationId: string;
   /** Undefined for a new one. */
   readonly draft: Release | undefined;
   readonly onClose: () => void;
@@ -22,26 +22,25 @@ interface DraftFormProps {
 
 const SUGGESTIONS = { platforms: ['windows', 'darwin', 'linux'], architectures: ['x86_64', 'aarch64', 'universal'] };
 
-export function DraftForm({ applicationId, draft: saved, onClose }: DraftFormProps) {
+export function DraftForm({ draft: saved, onClose }: DraftFormProps) {
+  const applicationId = useApplicationId();
   // The draft that the form began with: CI may change it meanwhile.
   const [draft] = useState(saved);
   // One that is removed leaves a gap, so that the inputs of the others stay theirs.
   const [added, setAdded] = useState<ReadonlyArray<ReleaseArtifact | undefined>>(draft?.artifacts ?? []);
   const artifacts = added.filter((artifact) => artifact !== undefined);
-  const save = useMutation({
-    mutationFn: async (values: FormData) => {
-      const release = readRelease(values, artifacts);
-      if (!draft) return latchkey.releases.create(applicationId, release);
-      const changes = findChanges(draft, release);
-      return Object.keys(changes).length === 0 ? draft : latchkey.releases.update(draft.id, changes);
-    },
-    onSuccess: ({ version }) => {
-      toast.success('Draft saved', version);
-      onClose();
-    },
-  });
+  const save = (values: FormData) => {
+    const release = readRelease(values, artifacts);
+    if (!draft) return latchkey.releases.create(applicationId, release);
+    const changes = findChanges(draft, release);
+    return Object.keys(changes).length === 0 ? draft : latchkey.releases.update(draft.id, changes);
+  };
+  const finish = ({ version }: Release) => {
+    toast.success('Draft saved', version);
+    onClose();
+  };
   return (
-    <Form submission={save} action="Save draft" onCancel={onClose}>
+    <Form onSubmit={save} onDone={finish} action="Save draft" onCancel={onClose}>
       <div className={classes(styles.inputs, 'stack')}>
         <TextField name="version" label="Version" hint="A Semantic Version, such as 1.4.0." defaultValue={draft?.version} />
         <TextField
@@ -71,9 +70,7 @@ export function DraftForm({ applicationId, draft: saved, onClose }: DraftFormPro
           ))}
         </datalist>
       ))}
-      {artifacts.length < ARTIFACTS_MAX && (
-        <UploadedFiles applicationId={applicationId} onAdd={(artifact) => setAdded([...added, artifact])} />
-      )}
+      {artifacts.length < ARTIFACTS_MAX && <UploadedFiles onAdd={(artifact) => setAdded([...added, artifact])} />}
     </Form>
   );
 }
@@ -112,15 +109,10 @@ function Artifact({ artifact: { name, platform, arch, kind, signature }, onRemov
   );
 }
 
-interface UploadedFilesProps {
-  readonly applicationId: string;
-  readonly onAdd: (artifact: ReleaseArtifact) => void;
-}
-
 /** Uploaded files to add: the newest, or those that a search finds. */
-function UploadedFiles({ applicationId, onAdd }: UploadedFilesProps) {
+function UploadedFiles({ onAdd }: { readonly onAdd: (artifact: ReleaseArtifact) => void }) {
   const [search, setSearch] = useState('');
-  const { data } = useQuery(filesQuery(applicationId, 1, search));
+  const { data } = useQuery(filesQuery(useApplicationId(), 1, search));
   const add = (fileId: string, name: string) =>
     onAdd({ fileId, name, ...(guessArtifact(name) ?? { platform: '', arch: 'x86_64', kind: 'program' }) });
   return (

@@ -1,5 +1,5 @@
 import { SIGNING_KEY, SIGNING_KEY_RULE, STABLE_CHANNEL } from '@latchkey/contract/release';
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { latchkey } from '../../../api/client.ts';
 import { releaseSettingsQuery } from '../../../api/queries.ts';
@@ -11,6 +11,7 @@ import { Form, InputError, SelectField, TextField } from '../../../components/fo
 import { Section } from '../../../components/page.tsx';
 import { QueryView } from '../../../components/states.tsx';
 import { SwitchRow } from '../switch-row.tsx';
+import { useApplicationId } from '../use-application-id.ts';
 import styles from './releases.module.css';
 
 /** Updaters, each with the path of its feed below that of the channel. */
@@ -21,18 +22,15 @@ const UPDATERS = [
   ['Other updaters', '/latest.json'],
 ] as const;
 
-interface UpdateSettingsProps {
-  readonly applicationId: string;
-  /** Channels of the releases, with repetitions. */
-  readonly channels: readonly string[];
-}
-
-/** What updaters need: the URLs of feeds, and the keys that files are signed with. */
-export function UpdateSettings({ applicationId, channels }: UpdateSettingsProps) {
-  const query = useQuery(releaseSettingsQuery(applicationId));
+/**
+ * URLs of feeds, and the keys that files are signed with.
+ * @param channels of the releases, with repetitions
+ */
+export function UpdateSettings({ channels }: { readonly channels: readonly string[] }) {
+  const applicationId = useApplicationId();
   const [channel, setChannel] = useState<string>(STABLE_CHANNEL);
   return (
-    <QueryView query={query}>
+    <QueryView query={releaseSettingsQuery(applicationId)}>
       {({ publicUpdates, signingKeys }) => (
         <>
           <Section title="Feeds" description="Updaters read these URLs. electron-updater needs the provider “generic”.">
@@ -47,29 +45,22 @@ export function UpdateSettings({ applicationId, channels }: UpdateSettingsProps)
               label="Channel"
               value={channel}
               onChange={(event) => setChannel(event.currentTarget.value)}
-            >
-              {[...new Set([STABLE_CHANNEL, ...channels])].map((name) => (
-                <option key={name}>{name}</option>
-              ))}
-            </SelectField>
+              options={[...new Set([STABLE_CHANNEL, ...channels])].map((name) => [name, name])}
+            />
             {UPDATERS.map(([name, path]) => (
               <CopyFigure key={name} name={name} text={`${serverUrl}/api/v1/updates/${applicationId}/${channel}${path}`} />
             ))}
           </Section>
-          <SigningKeys applicationId={applicationId} signingKeys={signingKeys} />
+          <SigningKeys signingKeys={signingKeys} />
         </>
       )}
     </QueryView>
   );
 }
 
-interface SigningKeysProps {
-  readonly applicationId: string;
-  readonly signingKeys: readonly string[];
-}
-
 /** Public keys of minisign, by one of which each file of a release is signed. */
-function SigningKeys({ applicationId, signingKeys }: SigningKeysProps) {
+function SigningKeys({ signingKeys }: { readonly signingKeys: readonly string[] }) {
+  const applicationId = useApplicationId();
   const queryClient = useQueryClient();
   const [added, setAdded] = useState(0);
   const change = async (edit: (keys: readonly string[]) => string[]) => {
@@ -77,15 +68,12 @@ function SigningKeys({ applicationId, signingKeys }: SigningKeysProps) {
     const saved = await queryClient.fetchQuery({ ...releaseSettingsQuery(applicationId), staleTime: 0 });
     return latchkey.releases.updateSettings(applicationId, { signingKeys: edit(saved.signingKeys) });
   };
-  const add = useMutation({
-    mutationFn: async (values: FormData) => {
-      // A pasted file has a comment before the key.
-      const key = String(values.get('signingKeys')).trim().slice(-56);
-      if (!SIGNING_KEY.test(key)) throw new InputError({ signingKeys: `${SIGNING_KEY_RULE.replace('must', 'It must')}.` });
-      await change((keys) => [...keys, key]);
-    },
-    onSuccess: () => setAdded(added + 1),
-  });
+  const add = (values: FormData) => {
+    // A pasted file has a comment before the key.
+    const key = String(values.get('signingKeys')).trim().slice(-56);
+    if (!SIGNING_KEY.test(key)) throw new InputError({ signingKeys: `${SIGNING_KEY_RULE.replace('must', 'It must')}.` });
+    return change((keys) => [...keys, key]);
+  };
   return (
     <Section
       title="Signing keys"
@@ -106,7 +94,13 @@ function SigningKeys({ applicationId, signingKeys }: SigningKeysProps) {
         </div>
       ))}
       {/* A new form, and so an empty input, after each key. */}
-      <Form key={added} submission={add} action="Add key" button={{ variant: 'secondary', icon: 'plus' }}>
+      <Form
+        key={added}
+        onSubmit={add}
+        onDone={() => setAdded(added + 1)}
+        action="Add key"
+        button={{ variant: 'secondary', icon: 'plus' }}
+      >
         <TextField name="signingKeys" label="Public key" hint="The second line of the .pub file that minisign -G writes." />
       </Form>
     </Section>

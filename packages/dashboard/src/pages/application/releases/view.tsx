@@ -6,7 +6,7 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { latchkey } from '../../../api/client.ts';
 import { releasesQuery } from '../../../api/queries.ts';
-import { Button } from '../../../components/button.tsx';
+import { Button, CreateButton } from '../../../components/button.tsx';
 import { ConfirmButton } from '../../../components/confirm-dialog.tsx';
 import { Dialog } from '../../../components/dialog.tsx';
 import { TextField } from '../../../components/form.tsx';
@@ -14,6 +14,7 @@ import { Badge, Toolbar } from '../../../components/page.tsx';
 import { RelativeTime } from '../../../components/relative-time.tsx';
 import { EmptyState, QueryView } from '../../../components/states.tsx';
 import { type Column, rowLink, Table } from '../../../components/table.tsx';
+import { useApplicationId } from '../use-application-id.ts';
 import { DraftForm } from './draft-form.tsx';
 import styles from './releases.module.css';
 import { UpdateSettings } from './update-settings.tsx';
@@ -24,16 +25,12 @@ const route = getRouteApi('/signed-in/applications/$applicationId/releases');
 const NEW = 'new';
 
 export function ReleasesPage() {
-  const { applicationId } = route.useParams();
   const { release: shown } = route.useSearch();
-  const query = useQuery(releasesQuery(applicationId));
+  const query = releasesQuery(useApplicationId());
+  const { data: releases } = useQuery(query);
   const navigate = route.useNavigate();
   const show = (release?: string) => navigate({ search: release === undefined ? {} : { release } });
-  const createButton = (
-    <Button variant="primary" icon="plus" onClick={() => show(NEW)}>
-      Draft a release
-    </Button>
-  );
+  const createButton = <CreateButton onClick={() => show(NEW)}>Draft a release</CreateButton>;
   return (
     <>
       <QueryView query={query}>
@@ -51,12 +48,8 @@ export function ReleasesPage() {
           )
         }
       </QueryView>
-      <UpdateSettings applicationId={applicationId} channels={query.data?.map(({ channel }) => channel) ?? []} />
-      <ReleaseDialog
-        applicationId={applicationId}
-        release={shown === NEW ? NEW : query.data?.find(({ id }) => id === shown)}
-        onClose={() => show()}
-      />
+      <UpdateSettings channels={releases?.map(({ channel }) => channel) ?? []} />
+      <ReleaseDialog release={shown === NEW ? NEW : releases?.find(({ id }) => id === shown)} onClose={() => show()} />
     </>
   );
 }
@@ -179,13 +172,12 @@ function ActionButton({ release, action }: { readonly release: Release; readonly
 }
 
 interface ReleaseDialogProps {
-  readonly applicationId: string;
   readonly release: Release | typeof NEW | undefined;
   readonly onClose: () => void;
 }
 
 /** A draft to edit, or a release as it was published. */
-function ReleaseDialog({ applicationId, release, onClose }: ReleaseDialogProps) {
+function ReleaseDialog({ release, onClose }: ReleaseDialogProps) {
   const draft = release === NEW ? undefined : release;
   const isPublished = draft !== undefined && draft.status !== 'draft';
   return (
@@ -197,11 +189,7 @@ function ReleaseDialog({ applicationId, release, onClose }: ReleaseDialogProps) 
       title={draft ? `${draft.version} of ${draft.channel}` : 'Draft a release'}
       description={isPublished ? undefined : 'Updaters are not offered it before you publish it.'}
     >
-      {isPublished ? (
-        <Published release={draft} />
-      ) : (
-        <DraftForm key={draft?.id} applicationId={applicationId} draft={draft} onClose={onClose} />
-      )}
+      {isPublished ? <Published release={draft} /> : <DraftForm key={draft?.id} draft={draft} onClose={onClose} />}
     </Dialog>
   );
 }

@@ -1,18 +1,70 @@
-import type { ApiKey, NewApiKey } from '@latchkey/client';
+import type { ApiKey, CreatedApiKey, NewApiKey } from '@latchkey/client';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { type ComponentProps, useState } from 'react';
 import { latchkey } from '../../api/client.ts';
 import { apiKeyQuery, applicationsQuery, requestsQuery } from '../../api/queries.ts';
+import { serverUrl } from '../../api/settings.ts';
 import { Button } from '../../components/button.tsx';
 import { ConfirmButton } from '../../components/confirm-dialog.tsx';
+import { CopyFigure, SecretField } from '../../components/copy-button.tsx';
 import { DailyCharts } from '../../components/daily-chart.tsx';
 import { Dialog } from '../../components/dialog.tsx';
+import { Form, MutationForm } from '../../components/form.tsx';
+import { Notice } from '../../components/notice.tsx';
 import { QueryView } from '../../components/states.tsx';
 import { Versions } from '../../components/versions.tsx';
 import { isChangedMeanwhile } from '../../error/explain-error.ts';
 import { toast } from '../../toast/toasts.ts';
 import { describeValue, nameField } from '../audit-log/describe-entry.ts';
-import { KeyForm, readKey } from './key-form.tsx';
+import { KeyFields, readKey } from './key-fields.tsx';
+
+export function CreateKeyDialog({ open, onClose }: { readonly open: boolean; readonly onClose: () => void }) {
+  const [created, setCreated] = useState<CreatedApiKey>();
+  const close = () => {
+    setCreated(undefined);
+    onClose();
+  };
+  return (
+    <Dialog
+      open={open || created !== undefined}
+      // The key is shown this once: only its button closes it.
+      onClose={created ? () => undefined : close}
+      stays
+      wide
+      title={created ? 'Copy the key now' : 'Create API key'}
+      description={created ? undefined : 'Programs use it in place of your password. It may do only what you choose here.'}
+    >
+      {created ? (
+        <Created created={created} onDone={close} />
+      ) : (
+        <Form onSubmit={createKey} onDone={setCreated} action="Create API key" onCancel={onClose}>
+          <KeyFields />
+        </Form>
+      )}
+    </Dialog>
+  );
+}
+
+const createKey = (values: FormData) => latchkey.apiKeys.create(readKey(values));
+
+function Created({ created, onDone }: { readonly created: CreatedApiKey; readonly onDone: () => void }) {
+  const login = `latchkey login --url ${serverUrl} --key-stdin`;
+  return (
+    <div className="stack">
+      <Notice kind="warning" title="The key is shown this once">
+        Store it where your program reads its secrets. If it is lost, create another one and revoke this one.
+      </Notice>
+      <SecretField name="API key" value={created.plaintextKey} prefixLength={'lk_mgmt_'.length} />
+      <p>To use it on the command line, run this, and paste the key when it asks:</p>
+      <CopyFigure name="Command" text={login} />
+      <div className="cluster end">
+        <Button variant="primary" onClick={onDone}>
+          I have stored the key
+        </Button>
+      </div>
+    </div>
+  );
+}
 
 interface EditKeyProps {
   /** The key to change; undefined while no dialog is open. */
@@ -23,21 +75,17 @@ interface EditKeyProps {
 export function EditKeyDialog({ apiKey, onClose }: EditKeyProps) {
   return (
     <Dialog open={apiKey !== undefined} onClose={onClose} stays wide title="Edit API key">
-      {apiKey && <SavedKey key={apiKey.id} id={apiKey.id} onClose={onClose} />}
+      {apiKey && (
+        <QueryView key={apiKey.id} query={apiKeyQuery(apiKey.id)}>
+          {(saved) => <EditForm saved={saved} onClose={onClose} />}
+        </QueryView>
+      )}
     </Dialog>
   );
 }
 
-function SavedKey({ id, onClose }: { readonly id: string; readonly onClose: () => void }) {
-  const query = useQuery(apiKeyQuery(id));
-  return <QueryView query={query}>{(saved) => <EditForm saved={saved} onClose={onClose} />}</QueryView>;
-}
-
 /** A key of the service, with its entity tag. */
-interface Saved {
-  readonly apiKey: ApiKey;
-  readonly etag: string | undefined;
-}
+type Saved = Awaited<ReturnType<typeof latchkey.apiKeys.read>>;
 
 function EditForm({ saved, onClose }: { readonly saved: Saved; readonly onClose: () => void }) {
   // The key that the form began with: others may have changed it since then.
@@ -64,24 +112,26 @@ function EditForm({ saved, onClose }: { readonly saved: Saved; readonly onClose:
   };
   return (
     <>
-      <QueryView query={useQuery(requestsQuery(apiKey.id))}>
+      <QueryView query={requestsQuery(apiKey.id)}>
         {(days) => <DailyCharts caption="Requests by day" days={days} charts={{ Requests: 'requests' }} />}
       </QueryView>
-      <KeyForm
+      <MutationForm
         key={base.etag}
-        apiKey={apiKey}
         action={isConflict ? 'Replace it with mine' : 'Save changes'}
         submission={change}
         hidesError={isConflict}
-        notice={isConflict && own && <Conflict saved={saved.apiKey} own={own} />}
         onCancel={onClose}
+        others={
+          isConflict ? (
+            <Button onClick={useSaved}>Use the saved key</Button>
+          ) : (
+            <RevokeButton button={<Button variant="dangerOutline">Revoke…</Button>} apiKey={apiKey} onRevoked={onClose} />
+          )
+        }
       >
-        {isConflict ? (
-          <Button onClick={useSaved}>Use the saved key</Button>
-        ) : (
-          <RevokeButton button={<Button variant="dangerOutline">Revoke…</Button>} apiKey={apiKey} onRevoked={onClose} />
-        )}
-      </KeyForm>
+        <KeyFields apiKey={apiKey} />
+        {isConflict && own && <Conflict saved={saved.apiKey} own={own} />}
+      </MutationForm>
     </>
   );
 }

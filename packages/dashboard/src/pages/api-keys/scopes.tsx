@@ -1,5 +1,6 @@
 import type { Scope } from '@latchkey/client';
 import { describeScope, SCOPES } from '@latchkey/contract/scopes';
+import styles from './api-keys.module.css';
 
 const isRead = (scope: Scope) => scope.endsWith(':read');
 const readsFirst = SCOPES.toSorted((a, b) => Number(isRead(b)) - Number(isRead(a)));
@@ -15,9 +16,19 @@ export const SCOPE_GROUPS = [...groups].map((group) => ({
 /** The scopes in words, such as "Read files". */
 export const nameScopes = (scopes: readonly Scope[]) => scopes.map((scope) => describeScope(scope).name);
 
-export function summarizeScopes(scopes: readonly Scope[]): string {
+function summarizeScopes(scopes: readonly Scope[]): string {
   if (scopes.length === SCOPES.length) return 'Everything';
   const [first = '', second] = nameScopes(scopes);
   if (second === undefined) return first;
   return scopes.length === 2 ? `${first}, ${second.toLowerCase()}` : `${first} and ${scopes.length - 1} more`;
 }
+
+/** Column of what has scopes. */
+export const scopesColumn = {
+  label: 'May do',
+  cell: ({ scopes }: { readonly scopes: readonly Scope[] }) => (
+    <span className={styles.words} title={nameScopes(scopes).join(', ')}>
+      {summarizeScopes(scopes)}
+    </span>
+  ),
+};

@@ -1,34 +1,21 @@
 import type { ApiKey, Application, NewApiKey, Scope } from '@latchkey/client';
 import { describeLength, KEY_NAME } from '@latchkey/contract/lengths';
-import { useQuery } from '@tanstack/react-query';
-import { type ComponentProps, type ReactNode, useState } from 'react';
+import { useState } from 'react';
 import { applicationsQuery } from '../../api/queries.ts';
 import { Choice, ChoiceSet } from '../../components/choice.tsx';
-import { Form, InputError, SelectField, TextField } from '../../components/form.tsx';
+import { InputError, SelectField, TextField } from '../../components/form.tsx';
 import { formatExact } from '../../components/relative-time.tsx';
 import { SearchField } from '../../components/search-field.tsx';
 import { QueryView } from '../../components/states.tsx';
 import styles from './api-keys.module.css';
-import { endOfDay, inDays } from './key-state.ts';
-import { SCOPE_GROUPS } from './scopes.ts';
+import { SCOPE_GROUPS } from './scopes.tsx';
 
-interface KeyFormProps {
-  /** The key to change; without one, the form is for a new key. */
-  readonly apiKey?: ApiKey;
-  readonly submission: ComponentProps<typeof Form>['submission'];
-  readonly action: string;
-  readonly hidesError?: boolean;
-  /** Shown above the buttons. */
-  readonly notice?: ReactNode;
-  readonly onCancel: () => void;
-  /** Further buttons, such as to revoke the key. */
-  readonly children?: ReactNode;
-}
+const DAY_MS = 86_400_000;
 
 /** Name, scopes, applications and expiry of a key: {@link readKey} reads them. */
-export function KeyForm({ apiKey, notice, children, ...form }: KeyFormProps) {
+export function KeyFields({ apiKey }: { readonly apiKey?: ApiKey }) {
   return (
-    <Form {...form} others={children}>
+    <>
       <TextField
         name="name"
         label="Name"
@@ -41,8 +28,7 @@ export function KeyForm({ apiKey, notice, children, ...form }: KeyFormProps) {
       <Scopes chosen={apiKey?.scopes ?? []} />
       <ApplicationChoice apiKey={apiKey} />
       <Expiry apiKey={apiKey} />
-      {notice}
-    </Form>
+    </>
   );
 }
 
@@ -69,8 +55,10 @@ export function readRights(values: FormData): Pick<NewApiKey, 'scopes' | 'allApp
 function readExpiry(expiry: string, date: string, apiKey: ApiKey | undefined): string | null {
   if (expiry === 'keep') return apiKey?.expiresAt ?? null;
   if (expiry === 'never') return null;
-  if (expiry !== 'date') return inDays(Number(expiry));
-  return Number.isNaN(endOfDay(date).getTime()) ? '' : endOfDay(date).toISOString();
+  if (expiry !== 'date') return new Date(Date.now() + Number(expiry) * DAY_MS).toISOString();
+  // In the time zone of the browser.
+  const end = new Date(`${date}T23:59:59`);
+  return Number.isNaN(end.getTime()) ? '' : end.toISOString();
 }
 
 export function Scopes({ chosen }: { readonly chosen: readonly Scope[] }) {
@@ -104,7 +92,6 @@ export function Scopes({ chosen }: { readonly chosen: readonly Scope[] }) {
 
 export function ApplicationChoice({ apiKey }: { readonly apiKey?: ApiKey | undefined }) {
   const [access, setAccess] = useState(apiKey?.allApplications === false ? 'chosen' : 'all');
-  const query = useQuery(applicationsQuery);
   return (
     <ChoiceSet name="applicationIds" legend="Applications">
       {(isInvalid) => (
@@ -122,7 +109,7 @@ export function ApplicationChoice({ apiKey }: { readonly apiKey?: ApiKey | undef
             />
           ))}
           {access === 'chosen' && (
-            <QueryView query={query}>
+            <QueryView query={applicationsQuery}>
               {(applications) => <ApplicationChoices applications={applications} chosen={apiKey?.applicationIds ?? []} />}
             </QueryView>
           )}
