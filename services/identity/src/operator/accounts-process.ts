@@ -9,7 +9,7 @@ import { endOnSignal } from '@latchkey/kit/process/end-on-signal';
 import pg from 'pg';
 import type { IdentityConfig } from '../config.ts';
 import { openContext } from '../context.ts';
-import { COMMANDS, type CommandCall, CommandError, type CommandResult } from './commands.ts';
+import { COMMANDS, type CommandCall, type CommandResult } from './commands.ts';
 import { type PasswordInput, readNewPassword } from './password-prompt.ts';
 
 export interface AccountsTarget {
@@ -107,7 +107,6 @@ export async function runAccounts(
 const SCHEMA_OUTDATED = new Set(['42P01', '42703']);
 
 export function explain(err: unknown): { readonly reason: string; readonly message: string } {
-  if (err instanceof CommandError) return { reason: err.reason, message: err.message };
   if (err instanceof DomainError) return { reason: err.reason, message: `${err.message}.` };
   if (err instanceof ConfigError) {
     return { reason: 'settings_wrong', message: `Wrong settings:\n${err.message.replace(/^/gm, '  ')}` };

@@ -1,6 +1,7 @@
 import type { ParseArgsConfig } from 'node:util';
 import { describeLength, EMAIL_LENGTH_MAX, PASSWORD } from '@latchkey/contract/lengths';
 import { USERNAME_LENGTH } from '@latchkey/contract/username';
+import { DomainError } from '@latchkey/kit/errors/errors';
 import { parseId } from '@latchkey/kit/validation/id';
 import { customAlphabet } from 'nanoid';
 import type { Account } from '../account/account.store.ts';
@@ -12,15 +13,8 @@ import type { ActingContext } from '../context.ts';
 import { endAllSessions } from '../session/session.ts';
 import { turnTwoFactorOff } from '../two-factor/two-factor.ts';
 
-export class CommandError extends Error {
-  override readonly name = 'CommandError';
-  readonly reason: string;
-
-  constructor(reason: string, message: string) {
-    super(message);
-    this.reason = reason;
-  }
-}
+/** The error of a command, like those of use cases: its message ends without a full stop. */
+export const commandError = (reason: string, message: string) => new DomainError(reason, { kind: 'invalid', message });
 
 export interface CommandResult {
   readonly text: string;
@@ -74,9 +68,9 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     async run(call) {
       const [username, email] = [String(call.values.username), String(call.values.email)];
       if (!isUsername(username)) {
-        throw new CommandError(
+        throw commandError(
           'username_invalid',
-          `The username must have ${describeLength(USERNAME_LENGTH)}: A to Z, a to z, 0 to 9, _ and -.`,
+          `The username must have ${describeLength(USERNAME_LENGTH)}: A to Z, a to z, 0 to 9, _ and -`,
         );
       }
       checkEmail(email);
@@ -141,7 +135,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     argCount: 2,
     run: onAccount(async (account, { ctx, args: [, name = ''] }) => {
       const found = await findApiKey(ctx, account.id, name);
-      if (!found) throw new CommandError('api_key_not_found', `${account.username} has no key ${JSON.stringify(name)}.`);
+      if (!found) throw commandError('api_key_not_found', `${account.username} has no key ${JSON.stringify(name)}`);
       const key = await revokeApiKey(ctx, { accountId: account.id, apiKeyId: found.id });
       const { id, public_id: publicId, revoked_at: revokedAt } = key;
       const when = found.revoked_at ? `was revoked already, at ${found.revoked_at.toISOString()}` : 'is revoked now';
@@ -156,7 +150,7 @@ function onAccount(run: (account: Account, call: CommandCall) => Promise<Command
   return async (call) => {
     const [name = ''] = call.args;
     const account = await findAccount(call.ctx, name);
-    if (!account) throw new CommandError('account_not_found', `There is no account ${JSON.stringify(name)}.`);
+    if (!account) throw commandError('account_not_found', `There is no account ${JSON.stringify(name)}`);
     const { text, json } = await run(account, call);
     return { text, json: { account: accountJson(account), ...json } };
   };
@@ -164,7 +158,7 @@ function onAccount(run: (account: Account, call: CommandCall) => Promise<Command
 
 function checkEmail(email: string): void {
   if (!isEmail(email))
-    throw new CommandError('email_invalid', `The email must be an address of at most ${EMAIL_LENGTH_MAX} characters.`);
+    throw commandError('email_invalid', `The email must be an address of at most ${EMAIL_LENGTH_MAX} characters`);
 }
 
 /** Without letters and digits that resemble each other. */
@@ -174,7 +168,7 @@ async function chooseNewPassword({ values, readPassword }: CommandCall): Promise
   if (values.generate) return generatePassword();
   const password = await readPassword();
   if (isPassword(password)) return password;
-  throw new CommandError('password_invalid', `The password must have ${describeLength(PASSWORD)}, and no NUL.`);
+  throw commandError('password_invalid', `The password must have ${describeLength(PASSWORD)}, and no NUL`);
 }
 
 function withPassword({ values }: CommandCall, password: string, { text, json }: CommandResult): CommandResult {

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
-import { CommandError } from './commands.ts';
+import { commandError } from './commands.ts';
 
 export type PasswordInput = NodeJS.ReadableStream & { readonly isTTY?: boolean };
 
@@ -11,12 +11,12 @@ const LINE_BYTES_MAX = 4_096;
 /**
  * Reads a new password: a terminal asks twice without echo, other input gives its first line.
  * @param prompts where a terminal shows the questions
- * @throws {CommandError} without a password, and for two different ones
+ * @throws {DomainError} without a password, and for two different ones
  */
 export async function readNewPassword(input: PasswordInput, prompts: { write(text: string): unknown }): Promise<string> {
   const password = await (input.isTTY ? askTwice(input, prompts) : readFirstLine(input));
   if (password === '') {
-    throw new CommandError('password_missing', 'There is no password on standard input: give one there, or use --generate.');
+    throw commandError('password_missing', 'There is no password on standard input: give one there, or use --generate');
   }
   return password;
 }
@@ -36,7 +36,7 @@ async function askTwice(input: PasswordInput, prompts: { write(text: string): un
   try {
     const password = await ask('New password: ');
     if (password === '' || (await ask('The same again: ')) === password) return password;
-    throw new CommandError('passwords_differ', 'The two passwords are different.');
+    throw commandError('passwords_differ', 'The two passwords are different');
   } finally {
     lines.close();
   }
@@ -49,7 +49,7 @@ async function readFirstLine(input: PasswordInput): Promise<string> {
     if (bytes.includes('\n') || bytes.length > LINE_BYTES_MAX) break;
   }
   // A password that was changed on its way would lock the owner out.
-  if (!isUtf8(bytes)) throw new CommandError('password_invalid', 'The password on standard input is not UTF-8.');
+  if (!isUtf8(bytes)) throw commandError('password_invalid', 'The password on standard input is not UTF-8');
   const [line = ''] = bytes.toString().split(/\r?\n/, 1);
   return line;
 }
