@@ -1,21 +1,6 @@
 import { type QueryExecutorProvider, sql } from 'kysely';
 import type pg from 'pg';
-import type { ActorKind } from './actor.ts';
-
-export interface EntryRow {
-  readonly id: string;
-  readonly at: Date;
-  readonly action: string;
-  readonly actor: ActorKind;
-  readonly credential_id: string | null;
-  readonly address: string | null;
-  readonly request_id: string | null;
-  readonly subject: string;
-  readonly subject_id: string;
-  readonly application_id: string | null;
-  /** JSON text. */
-  readonly changes: string;
-}
+import type { ActorKind, Origin } from './actor.ts';
 
 /** Creates the table and its indexes, for a migration. Safe to repeat. */
 export async function createAuditTable(db: QueryExecutorProvider): Promise<void> {
@@ -44,19 +29,28 @@ export async function createAuditTable(db: QueryExecutorProvider): Promise<void>
   await sql`create index if not exists audit_entry_age on audit_entry ((at at time zone 'UTC'))`.execute(db);
 }
 
-const NOW = sql`clock_timestamp()`;
+export interface NewEntry {
+  readonly id: string;
+  readonly accountId: string;
+  readonly action: string;
+  readonly subject: { readonly kind: string; readonly id: string };
+  readonly applicationId: string | undefined;
+  /** JSON text. */
+  readonly changes: string;
+  /** By the database's clock; now unless set. */
+  readonly at?: Date;
+}
 
 /**
  * Inserts entries in one statement, and returns the id of the transaction. A parameter per column
  * is four times as fast as JSON.
  */
-export async function insertEntries(
-  tx: QueryExecutorProvider,
-  rows: ReadonlyArray<Omit<EntryRow, 'at'> & { readonly account_id: string; readonly at: Date | null }>,
-): Promise<string> {
-  const values = rows.map(
-    (row) => sql`(${row.id}, ${row.account_id}, ${row.at ?? NOW}, ${row.action}, ${row.actor}, ${row.credential_id},
-      ${row.address}, ${row.request_id}, ${row.subject}, ${row.subject_id}, ${row.application_id}, ${row.changes})`,
+export async function insertEntries(tx: QueryExecutorProvider, origin: Origin, entries: readonly NewEntry[]): Promise<string> {
+  const { kind, credentialId = null, address = null, requestId = null } = origin;
+  const values = entries.map(
+    ({ id, accountId, at = sql`clock_timestamp()`, action, subject, applicationId = null, changes }) => sql`
+      (${id}, ${accountId}, ${at}, ${action}, ${kind}, ${credentialId}, ${address}, ${requestId},
+        ${subject.kind}, ${subject.id}, ${applicationId}, ${changes})`,
   );
   const inserted = await sql<{ xid: string }>`insert into audit_entry
       (id, account_id, at, action, actor, credential_id, address, request_id, subject, subject_id, application_id, changes)
@@ -85,7 +79,12 @@ export async function lockAction(tx: QueryExecutorProvider, accountId: string, a
   await sql`select pg_advisory_xact_lock(hashtextextended(${`audit/${action}/${accountId}`}, 0))`.execute(tx);
 }
 
-export type ListedEntry = Pick<EntryRow, 'id' | 'at' | 'actor'>;
+/** With the columns of the message `AuditEntry`. */
+export interface ListedEntry {
+  readonly id: string;
+  readonly at: Date;
+  readonly actor: ActorKind;
+}
 
 const COLUMNS = `id, at, action, actor, credential_id, address, request_id, subject as subject_kind, subject_id,
   application_id, changes::text as changes_json`;
@@ -108,7 +107,7 @@ export async function selectEntries(
     readonly accountId: string;
     readonly filter: 'applicationId' | 'action' | undefined;
     readonly value: string | undefined;
-    readonly before: Pick<EntryRow, 'at' | 'id'> | undefined;
+    readonly before: Omit<ListedEntry, 'actor'> | undefined;
     readonly limit: number;
   },
 ): Promise<ListedEntry[]> {

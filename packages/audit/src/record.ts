@@ -23,26 +23,14 @@ export interface AuditEvent {
 /** Writes changes to the audit log, in the transaction `tx` that makes them. */
 export async function recordAudit(tx: QueryExecutorProvider, origin: Origin, ...events: readonly AuditEvent[]): Promise<void> {
   if (events.length === 0) return;
-  const rows = events.map(({ accountId, action, subject, changes = {}, at = null, ...event }) => {
+  const entries = events.map((event) => {
+    const { accountId, action, subject, changes = {} } = event;
     const applicationId = event.applicationId ?? (subject.kind === 'application' ? subject.id : undefined);
     addChange(tx, accountId, { kind: action.slice(0, action.indexOf('.')), applicationId });
-    return {
-      id: newId(),
-      account_id: accountId,
-      at,
-      action,
-      actor: origin.kind,
-      credential_id: origin.credentialId ?? null,
-      address: origin.address ?? null,
-      request_id: origin.requestId ?? null,
-      subject: subject.kind,
-      subject_id: subject.id,
-      application_id: applicationId ?? null,
-      changes: toChangesJson(changes),
-    };
+    return { ...event, id: newId(), applicationId, changes: toChangesJson(changes) };
   });
-  const xid = await insertEntries(tx, rows);
-  addCommitProof(tx, { table: 'audit_entry', id: (rows[0] as { id: string }).id, xid });
+  const xid = await insertEntries(tx, origin, entries);
+  addCommitProof(tx, { table: 'audit_entry', id: (entries[0] as { id: string }).id, xid });
 }
 
 /**

@@ -6,7 +6,7 @@ import { commonErrors } from '@latchkey/kit/errors/errors';
 import { newId, parseId, toId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../context.ts';
 import { sweepFailures, sweepRemoved } from '../files-metrics.ts';
-import { errors } from '../proto-errors.ts';
+import { errors, rejectUnavailable } from '../proto-errors.ts';
 import { removeObjects, removeObjectsSoon } from '../storage/object-deletion/object-deletion.ts';
 import { objectKey } from '../storage/object-store/object-store.ts';
 import * as rows from './avatar.store.ts';
@@ -28,20 +28,12 @@ export async function getAvatar(
   const wanted = avatarId === undefined ? undefined : toId(avatarId);
   const found = await rows.selectCurrent(ctx.db, owner, wanted);
   if (!found?.image_id) throw errors.avatar_not_found();
-  const image = await readImage(ctx, objectKey(owner, found.image_id));
+  const reading = ctx.store.read(objectKey(owner, found.image_id)).then((body) => body && buffer(body));
+  const image = await reading.catch(rejectUnavailable);
   if (image) return { avatarId: found.id, image };
   // The image of an avatar that was replaced a moment ago is gone.
   if ((await rows.selectCurrent(ctx.db, owner, wanted))?.image_id !== found.image_id) return getAvatar(ctx, owner, wanted);
   throw new Error(`Avatar ${found.id} has no image`);
-}
-
-async function readImage({ store }: Pick<FilesContext, 'store'>, key: string): Promise<Buffer | undefined> {
-  try {
-    const body = await store.read(key);
-    return body && (await buffer(body));
-  } catch (cause) {
-    throw Object.assign(commonErrors.dependency_unavailable(), { cause });
-  }
 }
 
 /**

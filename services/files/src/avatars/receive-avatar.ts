@@ -7,7 +7,7 @@ import { commonErrors, DomainError } from '@latchkey/kit/errors/errors';
 import { onBehalfOf } from '@latchkey/kit/log/request-context';
 import { newId, parseId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../context.ts';
-import { errors } from '../proto-errors.ts';
+import { errors, rejectUnavailable } from '../proto-errors.ts';
 import { removeObjects } from '../storage/object-deletion/object-deletion.ts';
 import { objectKey } from '../storage/object-store/object-store.ts';
 import { type AccountBody, Overdue, observeBodies, putWithDeadline } from '../storage/upload/upload-call.ts';
@@ -65,9 +65,7 @@ async function receive(ctx: FilesContext, upload: AvatarUpload, enqueue: Enqueue
   try {
     await storeUpload(ctx, key, upload);
     isStored = true;
-    await enqueue(id, priority).catch((cause: unknown) => {
-      throw Object.assign(commonErrors.dependency_unavailable(), { cause });
-    });
+    await enqueue(id, priority).catch(rejectUnavailable);
     return { avatarId: toAvatarId((await waitUntilEnded(ctx, id)) ?? (await abandon(ctx, id, key))) };
   } catch (err) {
     // A store that failed may finish later: only the sweeper removes the object then.

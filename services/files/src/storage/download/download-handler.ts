@@ -1,5 +1,4 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
-import { commonErrors } from '@latchkey/kit/errors/errors';
 import { canonicalIp, networkOf } from '@latchkey/kit/http/client-ip';
 import { acquireAll, ConcurrencyLimit } from '@latchkey/kit/http/concurrency-limit';
 import { waitForTurn } from '@latchkey/kit/http/response';
@@ -8,7 +7,7 @@ import { newId } from '@latchkey/kit/validation/id';
 import { createShare } from '../../concurrency-share.ts';
 import type { FilesContext } from '../../context.ts';
 import { downloadsMax, downloadsOpen } from '../../files-metrics.ts';
-import { errors } from '../../proto-errors.ts';
+import { errors, rejectUnavailable } from '../../proto-errors.ts';
 import { type StoredFile, selectFileOfObject } from '../file/file.store.ts';
 import { type ByteRange, objectKey } from '../object-store/object-store.ts';
 import { toDomainError } from '../upload/upload-call.ts';
@@ -152,9 +151,7 @@ async function send(ctx: FilesContext, { res, headers, requestId, file, range, s
 
 /** The object of a file. Without one, the file was just deleted or replaced, or is damaged. */
 async function requireObject<T>(ctx: FilesContext, file: StoredFile, reading: Promise<T | undefined>): Promise<T> {
-  const found = await reading.catch((cause: unknown) => {
-    throw Object.assign(commonErrors.dependency_unavailable(), { cause });
-  });
+  const found = await reading.catch(rejectUnavailable);
   if (found !== undefined) return found;
   if (!(await selectFileOfObject(ctx.pool, file.objectId))) throw errors.download_not_found();
   throw new Error(`File ${file.id} has no object`);

@@ -78,9 +78,11 @@ export async function selectUnknownKeys(db: Db, keys: readonly string[]): Promis
   return new Set(rows.map((row) => row.key));
 }
 
+export type Usage = Readonly<Record<'fileCount' | 'chargedMib', number>>;
+
 /** The usage of the next applications by id, recorded if it is and actual, at one moment. */
 export async function selectUsagePage(db: Db, after: string, limit: number) {
-  const { rows } = await sql<{ id: string; n: string | null; mib: string | null; actual_n: string; actual_mib: string }>`
+  const { rows } = await sql<{ id: string; recorded: Usage | null; actual: Usage }>`
     with page as (
       (select application_id from application_usage where application_id > ${after} order by application_id limit ${limit})
       union
@@ -90,15 +92,12 @@ export async function selectUsagePage(db: Db, after: string, limit: number) {
       select application_id, count(*) as n, sum(greatest(1, byte_size / 1048576)) as mib
       from file where application_id in (select application_id from page) group by application_id
     )
-    select application_id as id, file_count as n, charged_mib as mib,
-      coalesce(actual.n, 0) as actual_n, coalesce(actual.mib, 0) as actual_mib
+    select application_id as id,
+      case when file_count is not null then jsonb_build_object('fileCount', file_count, 'chargedMib', charged_mib) end as recorded,
+      jsonb_build_object('fileCount', coalesce(n, 0), 'chargedMib', coalesce(mib, 0)) as actual
     from page left join actual using (application_id) left join application_usage using (application_id)
     order by application_id`.execute(db);
-  return rows.map(({ id, n, mib, actual_n, actual_mib }) => ({
-    id,
-    recorded: n === null ? undefined : { fileCount: Number(n), chargedMib: Number(mib) },
-    actual: { fileCount: Number(actual_n), chargedMib: Number(actual_mib) },
-  }));
+  return rows;
 }
 
 /** Records the actual usage. The row lock orders this and changes of the application's files. */

@@ -198,7 +198,7 @@ async function checkUsage({ db, counts, report }: Run): Promise<void> {
   }
 }
 
-const describeUsage = (usage: { readonly fileCount: number; readonly chargedMib: number } | undefined) =>
+const describeUsage = (usage: rows.Usage | null) =>
   usage ? `${countOf(usage.fileCount, 'file')} and ${format(usage.chargedMib)} MiB` : 'nothing';
 
 const format = (n: number) => n.toLocaleString('en-US');
