@@ -68,12 +68,6 @@ export async function selectRelease(db: Db, accountId: string, releaseId: string
   return rows[0];
 }
 
-export async function selectReleaseOf(tx: Db, applicationId: string, releaseId: string): Promise<ReleaseRow | undefined> {
-  const { rows } = await sql<ReleaseRow>`
-    select ${COLUMNS} from release where id = ${releaseId} and application_id = ${applicationId}`.execute(tx);
-  return rows[0];
-}
-
 export async function countReleases(tx: Db, applicationId: string): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select count(*)::int as count from release where application_id = ${applicationId}`.execute(tx);

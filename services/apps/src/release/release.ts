@@ -190,8 +190,8 @@ async function changeRelease<T>(
   if (ref.applicationId === '') return runTransaction(ctx.db, () => Promise.reject(errors.release_not_found()));
   return changeApplication(ctx, ref, async (change) => {
     const releaseId = parseId(ref.releaseId);
-    const release = releaseId && (await store.selectReleaseOf(change.tx, change.row.id, releaseId));
-    if (!release) throw errors.release_not_found();
+    const release = releaseId && (await store.selectRelease(change.tx, change.row.account_id, releaseId));
+    if (!release || release.application_id !== change.row.id) throw errors.release_not_found();
     if (!states.includes(release.status))
       throw states[0] === 'draft' ? errors.release_not_draft() : errors.release_not_published();
     return apply(change, release);
