@@ -106,7 +106,7 @@ export async function selectEntries(
   page: {
     readonly accountId: string;
     readonly filter: 'applicationId' | 'action' | undefined;
-    readonly value: string | undefined;
+    readonly value: string;
     readonly before: Omit<ListedEntry, 'actor'> | undefined;
     readonly limit: number;
   },

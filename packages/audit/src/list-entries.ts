@@ -1,7 +1,7 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { AUDIT_PAGE_SIZE } from '@latchkey/contract/page-size';
 import { defineErrors } from '@latchkey/kit/errors/errors';
-import { parseId } from '@latchkey/kit/validation/id';
+import { parseId, toId } from '@latchkey/kit/validation/id';
 import type { ListAuditEntriesRequest } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
 import type pg from 'pg';
 import { type ListedEntry, selectEntries } from './audit.store.ts';
@@ -15,6 +15,8 @@ const errors = defineErrors({
 /** Within the range of PostgreSQL's timestamps. */
 const TIME_MS_MAX = 99_999_999_999_999;
 
+const ACTION = /^[\w.]{1,64}$/;
+
 /**
  * Lists a page of entries, newest first; none for an invalid account, application or action.
  *
@@ -24,11 +26,10 @@ export async function listEntries(pool: pg.Pool, request: ListAuditEntriesReques
   if (request.limit < 0 || request.limit > AUDIT_PAGE_SIZE.max) throw errors.audit_page_invalid();
   const limit = request.limit || AUDIT_PAGE_SIZE.default;
   const before = request.before && parsePageStart(request.before);
-  const accountId = parseId(request.accountId);
-  const value = parseFilter(request.filter);
-  const filter = request.filter.case;
-  if (!accountId || (filter && value === undefined)) return { entries: [], hasMore: false };
-  const rows = await selectEntries(pool, { accountId, filter, value, before, limit: limit + 1 });
+  const { case: filter, value: text = '' } = request.filter;
+  // No action is empty.
+  const value = filter === 'applicationId' ? toId(text) : (ACTION.exec(text)?.[0] ?? '');
+  const rows = await selectEntries(pool, { accountId: toId(request.accountId), filter, value, before, limit: limit + 1 });
   return { entries: rows.slice(0, limit), hasMore: rows.length > limit };
 }
 
@@ -37,9 +38,4 @@ function parsePageStart({ at, id: text }: NonNullable<ListAuditEntriesRequest['b
   const atMs = at ? timestampMs(at) : Number.NaN;
   if (!id || !(Math.abs(atMs) <= TIME_MS_MAX)) throw errors.audit_page_invalid();
   return { at: new Date(atMs), id };
-}
-
-function parseFilter(filter: ListAuditEntriesRequest['filter']): string | undefined {
-  if (filter.case === 'applicationId') return parseId(filter.value);
-  return /^[\w.]{1,64}$/.exec(filter.value ?? '')?.[0];
 }

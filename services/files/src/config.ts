@@ -42,13 +42,12 @@ const workerConfig = processConfig.omit({ SECRET_KEY: true, APPS_URL: true });
 
 export type FilesConfig = z.output<typeof serviceSettings>;
 export type AvatarWorkerConfig = Omit<FilesConfig, 'SECRET_KEY'>;
-export type FilesProcessConfig = z.output<typeof processConfig>;
 
 export function readFilesConfig(env: NodeJS.ProcessEnv): FilesConfig {
   return readWithObjectStore(serviceSettings, env);
 }
 
-export function readFilesProcessConfig(env: NodeJS.ProcessEnv): FilesProcessConfig {
+export function readFilesProcessConfig(env: NodeJS.ProcessEnv): z.output<typeof processConfig> {
   return readProcessConfig(processConfig, env, () => readWithObjectStore(processConfig, env));
 }
 

@@ -10,7 +10,7 @@ import { createAvatars, createAvatarWorker } from './avatars/avatar.queue.ts';
 import { DECODE_MS } from './avatars/avatar-quota.ts';
 import { createSetAvatar } from './avatars/set-avatar.client.ts';
 import type { AvatarWorkerConfig, FilesConfig } from './config.ts';
-import { openContext, openStorage, type Peers, SCHEMA } from './context.ts';
+import { openContext, openStorage, type Peers, SCHEMA, type StorageContext } from './context.ts';
 import { createDataPath, dataPathRoutes } from './data-path.ts';
 import { migrations } from './db/migrations.ts';
 import { filesRoutes } from './files.rpc.ts';
@@ -28,11 +28,7 @@ export function createFilesService(config: FilesConfig, deps: Peers & { readonly
   publishChanges(ctx.db, changes.publish);
   const dataPath = createDataPath(ctx, avatars.receive);
   const service = createDataService({
-    databaseUrl: config.DATABASE_URL,
-    schema: SCHEMA,
-    pool: ctx.pool,
-    migrations,
-    logger,
+    ...databaseParts(config, ctx),
     routes: filesRoutes(ctx),
     prepare: () => checkStore(ctx, config),
     background: [...createSweepers(ctx, config, deps), ctx.processLock, ctx.usage, avatars, changes],
@@ -55,15 +51,10 @@ export function createAvatarWorkerService(config: AvatarWorkerConfig, identityTr
   const logger = createLogger('avatar-worker', config.LOG_LEVEL);
   const { ctx, close } = openStorage(config, logger);
   const worker = createAvatarWorker({ ...ctx, setAvatar: createSetAvatar(identityTransport) }, redisUrls(config).queues);
-  const service = createDataService({
-    databaseUrl: config.DATABASE_URL,
-    schema: SCHEMA,
-    pool: ctx.pool,
-    migrations,
-    logger,
-    routes: [],
-    background: [worker],
-    close,
-  });
+  const service = createDataService({ ...databaseParts(config, ctx), routes: [], background: [worker], close });
   return { ...service, stopTimeoutMs: DECODE_MS + STOP_SLACK_MS };
 }
+
+const databaseParts = ({ DATABASE_URL: databaseUrl }: AvatarWorkerConfig, { pool, logger }: StorageContext) => {
+  return { databaseUrl, schema: SCHEMA, pool, migrations, logger };
+};

@@ -15,11 +15,11 @@ import { verifyBody } from '../storage/upload/verified-body.ts';
 import { type Avatar, endOrphan, endWaiting, insertAvatar, selectAvatar } from './avatar.store.ts';
 import { createUploadQuota } from './avatar-quota.ts';
 
-export interface AvatarUpload extends AccountBody {
+export type ReceiveAvatar = ReturnType<typeof createReceiveAvatar>;
+
+interface AvatarUpload extends AccountBody {
   readonly clientNetwork: string;
 }
-
-export type ReceiveAvatar = (upload: AvatarUpload) => Promise<{ readonly avatarId: string }>;
 
 /** Queues an avatar for a worker, lower numbers first. Rejects within 1 s where Redis is away. */
 type Enqueue = (id: string, priority: number) => Promise<void>;
@@ -31,7 +31,7 @@ const ABANDON_MS_MAX = 1_500;
 const POLL_MS_MIN = 50;
 const POLL_MS_MAX = 250;
 
-export function createReceiveAvatar(ctx: FilesContext, enqueue: Enqueue): ReceiveAvatar {
+export function createReceiveAvatar(ctx: FilesContext, enqueue: Enqueue) {
   const acquire = createUploadQuota(ctx.avatarLimits);
   return observeBodies({ name: 'avatar', logger: ctx.logger }, async (upload: AvatarUpload) => {
     const release = acquire(upload);

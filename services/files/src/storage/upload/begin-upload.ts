@@ -32,8 +32,6 @@ export type UploadDescription = ApplicationRef & {
   readonly metadata?: string;
 };
 
-export type BegunUpload = { readonly ticket: string; readonly fileId: string } | { readonly stored: UploadResponse };
-
 /**
  * Checks whether a file may be uploaded now, and takes the account's lease
  * (specification 4.2).
@@ -41,7 +39,7 @@ export type BegunUpload = { readonly ticket: string; readonly fileId: string } |
  * @returns the ticket that opens the data path once; or the stored file, where the same credential
  *   repeats an upload with the same checksum or idempotency key
  */
-export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescription): Promise<BegunUpload> {
+export async function beginUpload(ctx: Acting<FilesContext>, upload: UploadDescription) {
   const call = takeCall();
   const earlier = call && (await findResult<UploadResponse>(ctx.db, call));
   if (earlier) return { stored: earlier.value };
