@@ -1,5 +1,6 @@
 import type { DomainError } from '@latchkey/kit/errors/errors';
 import { toId } from '@latchkey/kit/validation/id';
+import type { ChangePasswordRequest } from '@latchkey/proto/latchkey/identity/v1/credential_pb';
 import { recordFailures } from '../audit/credential-failures.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
@@ -14,10 +15,7 @@ import { failureLimitReached, PASSWORD_FAILURES_MAX, withFailure } from './proof
 /** A session of an account without a password counts as a fresh sign-in for this long. */
 const FRESH_MS = 10 * 60_000;
 
-interface OwnerProof {
-  readonly password: string;
-  readonly code?: string | undefined;
-}
+type OwnerProof = Pick<ChangePasswordRequest, 'password' | 'code'>;
 
 type OwnersChange<T> = (tx: Db, current: AccountRow, twoFactor: TwoFactorRow | undefined) => Promise<T | DomainError>;
 

@@ -10,20 +10,15 @@ const draw = customAlphabet(ALPHABET);
 const CHECKSUM_LENGTH = 6;
 const SHAPE = new RegExp(`^${PREFIX}([0-9A-Za-z]{${PUBLIC_ID_LENGTH}})_[0-9A-Za-z]{${SECRET_LENGTH}}$`);
 
-export interface ApiKeyText {
-  readonly text: string;
-  readonly publicId: string;
-}
-
 /** A new key, `lk_mgmt_<publicId>_<secret>`, with 250 random bits in its secret. */
-export function createApiKeyText(): ApiKeyText {
+export function createApiKeyText() {
   const publicId = draw(PUBLIC_ID_LENGTH);
   const body = `${PREFIX}${publicId}_${draw(SECRET_LENGTH - CHECKSUM_LENGTH)}`;
   return { text: body + checksum(body), publicId };
 }
 
 /** Parses a key; undefined for text that was never one, which is rejected without a query. */
-export function parseApiKeyText(text: string): ApiKeyText | undefined {
+export function parseApiKeyText(text: string) {
   const publicId = SHAPE.exec(text)?.[1];
   if (!publicId || checksum(text.slice(0, -CHECKSUM_LENGTH)) !== text.slice(-CHECKSUM_LENGTH)) return undefined;
   return { text, publicId };

@@ -1,4 +1,4 @@
-import { ApiKeyOrder } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
+import { ApiKeyOrder, type ListApiKeyPageRequest } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { sql } from 'kysely';
 import { lockAccount } from '../account/account.store.ts';
 import { assignmentsOf, type Db, valuesOf } from '../db/schema.ts';
@@ -45,15 +45,10 @@ const ORDERS = {
   [ApiKeyOrder.LAST_USED_AT]: sql`last_used_at`,
 };
 
-export interface ApiKeyPage {
-  readonly search: string;
-  readonly order: ApiKeyOrder;
-  readonly descending: boolean;
-  readonly offset: number;
-  readonly limit: number;
-}
+type Search = Pick<ListApiKeyPageRequest, 'search' | 'order' | 'descending'>;
+type Page = Search & { readonly offset: number; readonly limit: number };
 
-export async function selectApiKeyPage(db: Db, accountId: string, now: Date, page: ApiKeyPage) {
+export async function selectApiKeyPage(db: Db, accountId: string, now: Date, page: Page) {
   const { search, order, descending, offset, limit } = page;
   const isFound = search === '' ? sql`` : sql`and strpos(lower(name), lower(${search}::text)) > 0`;
   const found = sql`${listedOf(accountId, now)} ${isFound}`;

@@ -38,10 +38,10 @@ export async function listApiKeys(ctx: IdentityContext, accountText: string, pag
  * @param request `page` counts from 1
  */
 export async function listApiKeyPage(ctx: IdentityContext, request: ListApiKeyPageRequest) {
-  const { accountId, page, search, order, descending } = request;
+  const { accountId, page, search } = request;
   if (page < 1 || !hasLength(search, 0, SEARCH_PARAMS_LENGTH_MAX)) return { apiKeys: [], total: 0 };
   const [offset, limit] = [(page - 1) * API_KEYS_PAGE_SIZE, API_KEYS_PAGE_SIZE];
-  return store.selectApiKeyPage(ctx.db, toId(accountId), ctx.clock(), { search, order, descending, offset, limit });
+  return store.selectApiKeyPage(ctx.db, toId(accountId), ctx.clock(), { ...request, offset, limit });
 }
 
 export async function findApiKey({ db }: IdentityContext, accountId: string, name: string): Promise<ApiKey | undefined> {

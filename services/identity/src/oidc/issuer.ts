@@ -18,7 +18,7 @@ const ISSUED_AHEAD_MAX_S = 60;
 
 type IssuerResponse = Pick<FinishOidcRequest, 'code' | 'state' | 'iss' | 'error'>;
 
-interface IssuerOptions {
+export interface IssuerOptions {
   readonly clock: () => Date;
   readonly logger: Logger;
   readonly callTimeoutMs?: number | undefined;

@@ -32,17 +32,14 @@ type Content<K extends Kind> = Readonly<z.output<(typeof CONTENTS)[K]>>;
 export type Flow = Content<'flow'>;
 export type PendingSignIn = Content<'pending'>;
 
-export interface Sealed {
-  readonly text: string;
-  readonly expiresAt: Date;
-}
+export type Sealed = ReturnType<typeof seal>;
 
 export function sealedUntil(now: Date): Date {
   return new Date(now.getTime() + LIFETIME_MS);
 }
 
 /** Encrypts content that a browser brings back, so that it cannot read, change or confuse it. */
-export function seal<K extends Kind>(key: KeyObject, kind: K, content: Content<K>, now: Date): Sealed {
+export function seal<K extends Kind>(key: KeyObject, kind: K, content: Content<K>, now: Date) {
   const expiresAt = sealedUntil(now);
   const sealed = encrypt(key, JSON.stringify({ content, expiresAtMs: expiresAt.getTime() }), `oidc/${kind}`);
   return { text: sealed.toString('base64url'), expiresAt };

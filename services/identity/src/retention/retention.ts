@@ -4,7 +4,6 @@ import { deleteExpired } from '@latchkey/kit/database/delete-expired';
 import { sql } from 'kysely';
 import type { IdentityContext } from '../context.ts';
 import { LINKS_WINDOW_MS } from '../mail/link.ts';
-
 import { IDLE_LIFETIME_MS } from '../session/session.ts';
 
 const HOUR_MS = 3_600_000;

@@ -20,12 +20,7 @@ const ABSOLUTE_LIFETIME_MS = 30 * DAY_MS;
 const TOKEN_BYTES = 32;
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 
-export interface OpenedSession {
-  readonly id: string;
-  readonly token: string;
-  readonly csrfToken: string;
-  readonly expiresAt: Date;
-}
+export type OpenedSession = Awaited<ReturnType<typeof openSession>>;
 
 export interface SessionClient {
   readonly previousSessionToken: string;
@@ -36,7 +31,7 @@ export interface SessionClient {
  * Opens a session, and ends the one that the client had before: in one transaction, as a failure
  * after the commit would reject a sign-in that is done.
  */
-export async function openSession(ctx: ActingContext, tx: Db, accountId: string, from: SessionClient): Promise<OpenedSession> {
+export async function openSession(ctx: ActingContext, tx: Db, accountId: string, from: SessionClient) {
   const id = newId();
   const now = ctx.clock();
   const token = randomBytes(TOKEN_BYTES).toString('base64url');

@@ -1,9 +1,9 @@
 import { createPublicFetch } from '@latchkey/kit/http/public-fetch';
-import type { Logger } from '@latchkey/kit/log/logger';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey, errors as joseErrors } from 'jose';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
+import type { IssuerOptions } from '../oidc/issuer.ts';
 import { causeOf, createIssuerFetch, IssuerError } from '../oidc/issuer-http.ts';
 import { isEndpoint } from '../oidc/issuer-settings.ts';
 import { errors } from '../proto-errors.ts';
@@ -24,12 +24,7 @@ interface CachedKeys {
   readonly triedAtMs: number;
 }
 
-interface IssuerKeysOptions {
-  readonly clock: () => Date;
-  readonly logger: Logger;
-  readonly internalHosts: ReadonlySet<string>;
-  readonly callTimeoutMs?: number | undefined;
-}
+type Options = IssuerOptions & { readonly internalHosts: ReadonlySet<string> };
 
 const metadataSchema = z.object({ issuer: z.string(), jwks_uri: z.string().refine(isEndpoint) });
 
@@ -40,7 +35,7 @@ const metadataSchema = z.object({ issuer: z.string(), jwks_uri: z.string().refin
  *
  * The result throws `trusted_issuer_unavailable`.
  */
-export function createIssuerKeys({ clock, logger, internalHosts, callTimeoutMs = DEADLINES_MS.issuer }: IssuerKeysOptions) {
+export function createIssuerKeys({ clock, logger, internalHosts, callTimeoutMs = DEADLINES_MS.issuer }: Options) {
   const call = createIssuerFetch(CALLS_MAX, createPublicFetch(internalHosts));
   const nowMs = () => clock().getTime();
   const getJson = async (url: string) => {

@@ -17,12 +17,6 @@ const SUBJECT_LENGTH_MAX = 1_024;
 const AUDIENCES_MAX = 4;
 const CLAIMS_MAX = 200;
 
-export interface UnverifiedToken {
-  readonly audiences: readonly string[];
-  readonly claims: readonly string[];
-  readonly lookupHashes: readonly Buffer[];
-}
-
 export interface VerifiedToken {
   readonly subject: string;
   /** Identifies what the key signed, so that another form of its signature is the same token. */
@@ -31,7 +25,7 @@ export interface VerifiedToken {
 }
 
 /** Throws `token_malformed` for text that is not a JWT with the claims that are needed. */
-export function readUnverified(token: string): UnverifiedToken {
+export function readUnverified(token: string) {
   const payload = token.length <= SUBJECT_TOKEN_LENGTH_MAX ? decode(token) : {};
   const { iss, aud, sub, iat, exp } = payload;
   const audiences = [aud].flat().filter((one) => typeof one === 'string');
