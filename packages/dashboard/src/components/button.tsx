@@ -7,11 +7,14 @@ interface ButtonStyle {
   readonly variant?: 'primary' | 'secondary' | 'ghost' | 'danger' | 'dangerOutline' | undefined;
   readonly small?: boolean | undefined;
   readonly wide?: boolean | undefined;
+  /** As wide as high, for an icon alone. */
+  readonly square?: boolean | undefined;
 }
 
 /** The classes of a button, for links that look like one. */
-export function buttonClass({ variant = 'secondary', small, wide }: ButtonStyle = {}): string {
-  return classes(styles.button, variant !== 'secondary' && styles[variant], small && styles.small, wide && styles.wide);
+export function buttonClass({ variant = 'secondary', small, wide, square }: ButtonStyle = {}): string {
+  const sizes = [small && styles.small, wide && styles.wide, square && styles.icon];
+  return classes(styles.button, variant !== 'secondary' && styles[variant], ...sizes);
 }
 
 type ButtonProps = Omit<ComponentPropsWithRef<'button'>, 'className'> &
@@ -25,6 +28,7 @@ export function Button({
   variant,
   small,
   wide,
+  square,
   icon,
   pending = false,
   children,
@@ -36,7 +40,7 @@ export function Button({
     <button
       {...props}
       type={type}
-      className={buttonClass({ variant, small, wide })}
+      className={buttonClass({ variant, small, wide, square })}
       aria-disabled={pending || undefined}
       aria-busy={pending || undefined}
       // Enter in a form clicks its submit button too.
@@ -55,23 +59,12 @@ export const CreateButton = (props: Pick<ButtonProps, 'onClick' | 'children'>) =
   <Button variant="primary" icon="plus" {...props} />
 );
 
-type IconButtonProps = Omit<ComponentPropsWithRef<'button'>, 'className' | 'aria-label' | 'title' | 'children'> & {
+interface IconButtonProps extends Omit<ButtonProps, 'aria-label' | 'title' | 'children'> {
   /** Purpose, as a tooltip and for screen readers. */
   readonly label: string;
   readonly icon: IconName;
-  readonly small?: boolean | undefined;
-};
-
-export function IconButton({ label, icon, small, ...props }: IconButtonProps) {
-  return (
-    <button
-      type="button"
-      {...props}
-      aria-label={label}
-      title={label}
-      className={classes(styles.button, styles.ghost, styles.icon, small && styles.small)}
-    >
-      <Icon name={icon} />
-    </button>
-  );
 }
+
+export const IconButton = ({ label, ...button }: IconButtonProps) => (
+  <Button variant="ghost" square {...button} aria-label={label} title={label} />
+);

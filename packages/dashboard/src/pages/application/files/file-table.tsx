@@ -102,8 +102,8 @@ function Actions({ file, onRename }: { readonly file: StoredFile; readonly onRen
         small
         icon="download"
         label={`Download ${displayName}`}
-        aria-disabled={download.isPending || undefined}
-        onClick={() => !download.isPending && download.mutate()}
+        pending={download.isPending}
+        onClick={() => download.mutate()}
       />
       <IconButton small icon="edit" label={`Rename ${displayName}`} onClick={onRename} />
       <ConfirmButton

@@ -18,10 +18,9 @@ export function newLevel(name: string): Level {
 export const toNames = (levels: readonly Level[]) => levels.map(({ name }) => name.trim());
 
 /** Reason why each name can't be saved; undefined if it can. */
-export const findProblems = (names: readonly string[]) => names.map((name, index) => findProblem(names, name, index));
-
-function findProblem(names: readonly string[], name: string, index: number): string | undefined {
-  if (name === '') return 'Enter a name.';
-  if ([...name].length > LICENSE_LEVEL.max) return `At most ${LICENSE_LEVEL.max} characters.`;
-  return names.indexOf(name) === index ? undefined : 'Another level has this name.';
-}
+export const findProblems = (names: readonly string[]) =>
+  names.map((name, index) => {
+    if (name === '') return 'Enter a name.';
+    if ([...name].length > LICENSE_LEVEL.max) return `At most ${LICENSE_LEVEL.max} characters.`;
+    return names.indexOf(name) === index ? undefined : 'Another level has this name.';
+  });

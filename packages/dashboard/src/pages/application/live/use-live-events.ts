@@ -7,16 +7,10 @@ import { settingsQuery } from '../../../api/queries.ts';
 /** Events that stay on the page, the newest ones. */
 const EVENTS_MAX = 200;
 
-type Action = { readonly add: readonly LiveEvent[] } | 'clear';
-
-function reduceEvents(events: readonly LiveEvent[], action: Action): readonly LiveEvent[] {
-  return action === 'clear' ? [] : [...action.add.toReversed(), ...events].slice(0, EVENTS_MAX);
-}
-
 /** The events of the last 24 hours, then those that a licensed copy gets while the page is open. */
 export function useLiveEvents({ id, applicationApiKeys: { socketKey } }: Application) {
   const queryClient = useQueryClient();
-  const [events, dispatch] = useReducer(reduceEvents, []);
+  const [events, setEvents] = useState<readonly LiveEvent[]>([]);
   const [state, setState] = useState<ConnectionState | { readonly state: 'ended' }>({ state: 'connecting' });
   const [error, setError] = useState<LatchkeyError>();
   /** The last event that the page has. */
@@ -25,7 +19,7 @@ export function useLiveEvents({ id, applicationApiKeys: { socketKey } }: Applica
   useEffect(() => {
     const controller = new AbortController();
     const batch = batchByFrame((add) => {
-      dispatch({ add });
+      setEvents((earlier) => [...add.toReversed(), ...earlier].slice(0, EVENTS_MAX));
       const isDeleted = add.some(({ type }) => type === 'latchkey.application.deleted');
       if (!isDeleted) void queryClient.invalidateQueries({ queryKey: settingsQuery(id).queryKey });
     });
@@ -55,7 +49,7 @@ export function useLiveEvents({ id, applicationApiKeys: { socketKey } }: Applica
       batch.cancel();
     };
   }, [id, socketKey, attempt, queryClient]);
-  return { events, state, error, retry, clear: () => dispatch('clear') };
+  return { events, state, error, retry, clear: () => setEvents([]) };
 }
 
 /** Collects what comes within a frame: thousands of events are one change of the page. */
