@@ -29,12 +29,7 @@ export interface Limit {
   readonly windowMs: number;
 }
 
-export interface LimitState {
-  readonly limit: Limit;
-  readonly allowed: boolean;
-  readonly remaining: number;
-  readonly resetMs: number;
-}
+export type LimitState = ReturnType<typeof toLimitState>;
 
 export type RateLimits = ReturnType<typeof createRateLimits>;
 
@@ -61,7 +56,7 @@ export function createRateLimits(config: z.output<z.ZodObject<typeof rateLimitSe
 }
 
 /** @param count events in the window, this one included */
-export function toLimitState(limit: Limit, count: number, resetMs: number): LimitState {
+export function toLimitState(limit: Limit, count: number, resetMs: number) {
   return { limit, allowed: count <= limit.max, remaining: Math.max(0, limit.max - count), resetMs: Math.max(0, resetMs) };
 }
 

@@ -1,14 +1,7 @@
 import { isLoopback } from '@latchkey/kit/config/listen-host';
 
-interface Mail {
-  readonly id: string;
-  readonly to: string;
-  readonly subject: string;
-  readonly text: string;
-}
-
 /** Sends a mail. False when the server rejects the recipient for good. */
-export type SendMail = (mail: Mail) => Promise<boolean>;
+export type SendMail = (mail: Readonly<Record<'id' | 'to' | 'subject' | 'text', string>>) => Promise<boolean>;
 
 const CONNECT_MS_MAX = 10_000;
 const SEND_MS_MAX = 30_000;

@@ -5,7 +5,12 @@ import { withoutInvisible } from '@latchkey/contract/invisible';
 import { SESSIONS_LISTED_MAX } from '@latchkey/contract/page-size';
 import { hmac } from '@latchkey/kit/crypto/secrets';
 import { newId, parseId, toId } from '@latchkey/kit/validation/id';
-import type { EndSessionRequest, ListSessionsRequest, SignOutRequest } from '@latchkey/proto/latchkey/identity/v1/account_pb';
+import type {
+  EndSessionRequest,
+  ListSessionsRequest,
+  SignInRequest,
+  SignOutRequest,
+} from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { asSession, recordAction } from '../audit/actions.ts';
 import { sessionEpoch } from '../authentication/principal-epoch.ts';
 import type { ActingContext, IdentityContext } from '../context.ts';
@@ -22,10 +27,7 @@ const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 
 export type OpenedSession = Awaited<ReturnType<typeof openSession>>;
 
-export interface SessionClient {
-  readonly previousSessionToken: string;
-  readonly userAgent: string;
-}
+export type SessionClient = Pick<SignInRequest, 'previousSessionToken' | 'userAgent'>;
 
 /**
  * Opens a session, and ends the one that the client had before: in one transaction, as a failure
