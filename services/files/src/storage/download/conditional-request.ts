@@ -9,7 +9,7 @@ export interface Validators {
 
 /** The three forms of RFC 9110, 5.6.7. `Date.parse` rejects months and numbers that do not exist. */
 const HTTP_DATE =
-  /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)(?:, \d\d \w{3} \d{4}|\w*day, \d\d-\w{3}-\d\d| \w{3} [ \d]\d) \d\d:\d\d:\d\d (?:GMT|\d{4})$/;
+  /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)(?:(?:, \d\d [A-Z][a-z]{2} \d{4}|\w*day, \d\d-[A-Z][a-z]{2}-\d\d) [\d:]{8} GMT| [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4})$/;
 
 const SINGLE_RANGE = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i;
 
