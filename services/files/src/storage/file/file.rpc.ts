@@ -47,7 +47,7 @@ export function fileRpc(ctx: FilesContext): RpcImpl<typeof FileService> {
     },
     inspectFile: (request, call) => inspectFile(ctx, toRef(request, call), request),
     async getStorageUsage({ accountId }, { requestHeader }) {
-      const { chargedMib, fileCount } = await getStorageUsage(ctx, toId(accountId), requestHeader.get(REQUEST_ID_HEADER) ?? '');
+      const { chargedMib, fileCount } = await getStorageUsage(ctx, accountId, requestHeader.get(REQUEST_ID_HEADER) ?? '');
       const { allowanceMib, fileCountMax, byteSizeMax } = ctx.limits;
       return {
         chargedMib: BigInt(chargedMib),

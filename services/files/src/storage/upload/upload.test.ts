@@ -4,6 +4,7 @@ import { PassThrough, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { ACTOR_HEADER } from '@latchkey/audit/actor';
 import { eventually } from '@latchkey/testkit/eventually';
+import { statementsOf } from '@latchkey/testkit/postgres/statements';
 import { NOT_FOUND, refusalOf } from '@latchkey/testkit/refusal';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { OwnedRef } from '../../testing/fake-apps.ts';
@@ -239,7 +240,13 @@ describe('the limits', () => {
     for (let i = 0; i < 2; i += 1) await upload(ref, SOME);
     expect(await reasonOf(begin(ref))).toBe('file_count_exceeded');
     expect(await client.getStorageUsage(ref)).toMatchObject({ chargedMib: 2n, fileCount: 2n });
-    expect(await client.getStorageUsage({ accountId: 'x' })).toMatchObject({ chargedMib: 0n, fileCount: 0n });
+  });
+
+  it('are reported without an account and without the database', async () => {
+    const sent = await statementsOf(async () =>
+      expect(await files.client.getStorageUsage({ accountId: '' })).toMatchObject({ chargedMib: 0n, fileCount: 0n }),
+    );
+    expect(sent).toEqual([]);
   });
 
   it('are checked again at the end', async () => {

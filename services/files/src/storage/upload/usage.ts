@@ -1,4 +1,4 @@
-import { toId } from '@latchkey/kit/validation/id';
+import { parseId, toId } from '@latchkey/kit/validation/id';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../proto-errors.ts';
 import { type ApplicationUsage, selectCharges, selectUsages } from './usage.store.ts';
@@ -20,7 +20,10 @@ export const getUsageOf = (ctx: FilesContext, accountText: string, applicationId
  * The usage of an account as an upload counts it: with what unfinished uploads reserve, without
  * files of deleted applications.
  */
-export async function getStorageUsage(ctx: FilesContext, accountId: string, requestId: string): Promise<Usage> {
+export async function getStorageUsage(ctx: FilesContext, accountText: string, requestId: string): Promise<Usage> {
+  const accountId = parseId(accountText);
+  // The public description of uploads asks for the limits only.
+  if (!accountId) return sumUsage([]);
   const usages = await selectCharges(ctx.db, accountId);
   return usages.length === 0 ? sumUsage([]) : sumUsage(usages, await findDeleted(ctx, { accountId, requestId, usages }));
 }
