@@ -1,4 +1,5 @@
 import { useMutation } from '@tanstack/react-query';
+import { useId } from 'react';
 import { toast } from './toasts.ts';
 
 /**
@@ -13,6 +14,8 @@ export const useAction = <Input = void>(
 ) =>
   useMutation({
     mutationFn: run,
+    // A second press waits for the first: concurrent changes may end in any order.
+    scope: { id: useId() },
     onSuccess: () => done && toast.success(...done),
     onError: (error) => toast.error(failed, error),
   });

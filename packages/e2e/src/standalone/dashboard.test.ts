@@ -117,7 +117,16 @@ describe('the dashboard in a browser', IN_CHROMIUM, () => {
     await page.getByLabel('Version', { exact: true }).fill('1.4.2');
     await page.keyboard.press('Enter');
     await page.locator('main').getByText('1.4.2').waitFor();
-    await page.getByRole('switch', { name: 'License required for users' }).click();
+    const flag = page.getByRole('switch', { name: 'License required for users' });
+    const changes: unknown[] = [];
+    await page.route('**/update-application-settings?*', async (route) => {
+      // A second press while the first change is under way.
+      if (changes.push(route.request().postDataJSON().value) === 1) await flag.click();
+      await route.fallback();
+    });
+    await flag.click();
+    await expect.poll(() => changes).toEqual([true, false]);
+    await flag.click();
     await page.getByRole('switch', { name: 'License required for users', checked: true }).waitFor();
 
     const before = await readSecret(page);
