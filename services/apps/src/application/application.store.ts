@@ -167,7 +167,7 @@ export async function lockApplication(tx: Db, accountId: string, applicationId: 
 }
 
 export async function updateApplication(tx: Db, id: string, changes: ApplicationValues): Promise<void> {
-  await sql`update application set ${assignmentsOf(changes)}, updated_at = now() where id = ${id}`.execute(tx);
+  await sql`update application set ${assignmentsOf({ ...changes, updated_at: sql`now()` })} where id = ${id}`.execute(tx);
 }
 
 export async function removeApplication(tx: Db, id: string): Promise<void> {
