@@ -89,7 +89,15 @@ export async function deleteInactiveApiKeys(tx: Db, accountId: string, now: Date
       order by created_at desc, id desc limit ${DELETED_AT_ONCE_MAX} offset ${kept})`.execute(tx);
 }
 
-export async function insertApiKey(tx: Db, row: object): Promise<ApiKeyRow> {
+type NewApiKey = Pick<ApiKeyRow, 'id' | 'account_id' | 'name' | 'public_id' | 'scopes' | 'all_applications' | 'application_ids'> &
+  Partial<Pick<ApiKeyRow, 'trusted_issuer_id' | 'expires_at'>> & {
+    readonly key_hash: Buffer;
+    readonly key_last4: string;
+    readonly created_at: Date;
+    readonly updated_at: Date;
+  };
+
+export async function insertApiKey(tx: Db, row: NewApiKey): Promise<ApiKeyRow> {
   return (await sql<ApiKeyRow>`insert into api_key ${valuesOf(row)} returning *`.execute(tx)).rows[0] as ApiKeyRow;
 }
 
