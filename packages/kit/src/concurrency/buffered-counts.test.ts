@@ -6,7 +6,7 @@ import { createBufferedCounts } from './buffered-counts.ts';
 type Batch = ReadonlyArray<{ readonly id: string; readonly reads?: number; readonly writes?: number }>;
 
 function open(deliver: (batch: Batch) => Promise<unknown>, keysMax?: number) {
-  const { logger, lines } = memoryLogger();
+  const { logger, messages } = memoryLogger();
   const counts = createBufferedCounts<'id', 'reads' | 'writes'>({
     name: 'test',
     key: 'id',
@@ -15,7 +15,7 @@ function open(deliver: (batch: Batch) => Promise<unknown>, keysMax?: number) {
     ...(keysMax && { keysMax }),
   });
   onTestFinished(counts.stop);
-  return { ...counts, lines };
+  return { ...counts, messages };
 }
 
 it('delivers the sums of each key once, the rest at the stop', async () => {
@@ -48,7 +48,7 @@ it('delivers again what failed, with what was counted meanwhile, and logs what i
   await eventually(() => batches.length === 1);
   await counts.stop();
   expect(batches).toEqual([[{ id: 'a', writes: 1 }], [{ id: 'a', reads: 1, writes: 1 }]]);
-  expect(counts.lines.map(({ msg }) => msg)).toContain('counts since the last delivery are lost');
+  expect(counts.messages()).toContain('counts since the last delivery are lost');
 });
 
 it('holds a limited number of keys, and delivers them in batches of 500', async () => {

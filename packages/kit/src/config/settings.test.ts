@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { problemsOf } from '../testing/config-problems.ts';
 import {
-  ConfigError,
   integerSetting,
   listSetting,
   logLevelSetting,
@@ -23,37 +23,29 @@ const schema = z.object({
 });
 const valid = { WORKERS: '4', DATABASE_URL: 'postgres://u:p@h/db', SECRET: 's'.repeat(32) };
 
-function problemsOf(env: NodeJS.ProcessEnv, of: z.ZodObject = schema): string[] {
-  try {
-    readConfig(of, env);
-    return [];
-  } catch (err) {
-    expect(err).toBeInstanceOf(ConfigError);
-    return (err as ConfigError).message.split('\n');
-  }
-}
+const problemsIn = (env: NodeJS.ProcessEnv, of: z.ZodObject = schema) => problemsOf(() => readConfig(of, env));
 
 describe('readConfig', () => {
   it('reads settings, fills in defaults, and ignores other and empty variables', () => {
     const config = readConfig(schema, { ...valid, HOSTS: ' a, b,,', PORT: '', OTHER: 'x' });
     expect(config).toEqual({ ...valid, WORKERS: 4, PORT: 8080, HOSTS: ['a', 'b'], LOG_LEVEL: 'info' });
-    expect(problemsOf({ ...valid, SECRET: '' })).toEqual(['SECRET is required']);
+    expect(problemsIn({ ...valid, SECRET: '' })).toEqual(['SECRET is required']);
   });
 
   it('names every problem together, and never a value', () => {
     const wrong = { PORT: 'swordfish', WORKERS: '9', DATABASE_URL: 'http://swordfish/', LOG_LEVEL: 'swordfish' };
-    expect(problemsOf(wrong)).toEqual([
+    expect(problemsIn(wrong)).toEqual([
       'PORT must be a whole number from 0 to 65535',
       'WORKERS must be a whole number from 1 to 8',
       'DATABASE_URL must be a URL that starts with postgres:// or postgresql://',
       'SECRET is required',
       'LOG_LEVEL must be one of fatal, error, warn, info, debug, trace, silent',
     ]);
-    expect(problemsOf({ ...valid, SECRET: 'swordfish' })).toEqual(['SECRET must have at least 32 characters']);
+    expect(problemsIn({ ...valid, SECRET: 'swordfish' })).toEqual(['SECRET must have at least 32 characters']);
   });
 
   it.each(['1.5', '-1', ' 1', '0x1', '٣', '1'.repeat(16)])('rejects %j as a whole number', (PORT) => {
-    expect(problemsOf({ ...valid, PORT })).toHaveLength(1);
+    expect(problemsIn({ ...valid, PORT })).toHaveLength(1);
   });
 
   it('reports rules over several settings under the name they give, or without one', () => {
@@ -61,8 +53,8 @@ describe('readConfig', () => {
       .object({ A: z.string().optional(), B: z.string().optional() })
       .refine(({ A, B }) => !A || B, { path: ['B'], message: 'must be set when A is' })
       .refine(({ A, B }) => A !== B, 'A and B must differ');
-    expect(problemsOf({ A: 'x' }, both)).toEqual(['B must be set when A is']);
-    expect(problemsOf({ A: 'x', B: 'x' }, both)).toEqual(['A and B must differ']);
+    expect(problemsIn({ A: 'x' }, both)).toEqual(['B must be set when A is']);
+    expect(problemsIn({ A: 'x', B: 'x' }, both)).toEqual(['A and B must differ']);
   });
 });
 
@@ -76,13 +68,13 @@ describe('service credentials', () => {
   });
 
   it.each([',', Array(3).fill('c'.repeat(32)).join(',')])('are one or two, and not %j', (CREDENTIALS) => {
-    expect(problemsOf({ CREDENTIALS }, of)).toEqual(['CREDENTIALS must hold one or two credentials']);
+    expect(problemsIn({ CREDENTIALS }, of)).toEqual(['CREDENTIALS must hold one or two credentials']);
   });
 
   it.each(['密'.repeat(32), `${'c'.repeat(32)} ${'c'.repeat(32)}`, `${'c'.repeat(32)},${'é'.repeat(32)}`])(
     'reject %s',
     (CREDENTIALS) => {
-      expect(problemsOf({ CREDENTIALS }, of)).toEqual(['CREDENTIALS must be of printable ASCII characters, without blanks']);
+      expect(problemsIn({ CREDENTIALS }, of)).toEqual(['CREDENTIALS must be of printable ASCII characters, without blanks']);
     },
   );
 });
@@ -92,6 +84,6 @@ const WRONG_PROXIES = ['proxy', '10.0.0.0/33', '10.0.0.0/0', '::/0', '::/129', '
 it('trusted proxies are addresses, ranges or names of ranges', () => {
   const of = z.object({ PROXIES: trustedProxiesSetting });
   const right = ['10.0.0.1', '2001:db8::/32', 'linklocal, uniquelocal,10.0.0.0/1', 'loopback'];
-  expect(right.filter((PROXIES) => problemsOf({ PROXIES }, of).length > 0)).toEqual([]);
-  expect(WRONG_PROXIES.filter((PROXIES) => problemsOf({ PROXIES }, of).length === 0)).toEqual([]);
+  expect(right.filter((PROXIES) => problemsIn({ PROXIES }, of).length > 0)).toEqual([]);
+  expect(WRONG_PROXIES.filter((PROXIES) => problemsIn({ PROXIES }, of).length === 0)).toEqual([]);
 });

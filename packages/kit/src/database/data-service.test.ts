@@ -1,8 +1,8 @@
 import { eventually } from '@latchkey/testkit/eventually';
-import { startTcpProxy } from '@latchkey/testkit/network/tcp-proxy';
 import { openEmptyDatabase } from '@latchkey/testkit/postgres/database';
 import { type Kysely, sql } from 'kysely';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { openTcpProxy } from '../testing/databases.ts';
 import { memoryLogger } from '../testing/memory-logger.ts';
 import { createDataService } from './data-service.ts';
 import { createDatabase } from './database.ts';
@@ -18,8 +18,8 @@ const WAITS = 'the schema is not up to date: background work waits for its migra
 /** A service on an empty database, behind a proxy, and what happens to its parts. */
 async function open({ migrations = NEW }: { migrations?: Migrations } = {}) {
   const database = await openEmptyDatabase();
-  const proxy = await startTcpProxy(database.url);
-  const { logger, lines } = memoryLogger();
+  const proxy = await openTcpProxy(database.url);
+  const { logger, messages } = memoryLogger();
   const { pool, close } = createDatabase<unknown>({ url: proxy.url, schema: 'shop', logger });
   const events: string[] = [];
   const service = createDataService({
@@ -36,11 +36,8 @@ async function open({ migrations = NEW }: { migrations?: Migrations } = {}) {
       await close();
     },
   });
-  onTestFinished(async () => {
-    if (!events.includes('close')) await service.stop();
-    await proxy.close();
-  });
-  return { url: database.url, proxy, pool, service, events, messages: () => lines.map(({ msg }) => msg) };
+  onTestFinished(async () => void (events.includes('close') || (await service.stop())));
+  return { url: database.url, proxy, pool, service, events, messages };
 }
 
 describe('a service with a database', () => {

@@ -5,10 +5,10 @@ import { createAuthority, type TestCertificate } from '@latchkey/testkit/network
 import { openEmptyDatabase } from '@latchkey/testkit/postgres/database';
 import { startOwnPostgres } from '@latchkey/testkit/postgres/own-postgres';
 import { withClient } from '@latchkey/testkit/postgres/with-client';
-import { afterAll, expect, it, onTestFinished } from 'vitest';
-import { memoryLogger } from '../testing/memory-logger.ts';
+import { afterAll, expect, it } from 'vitest';
+import { openDatabase } from '../testing/databases.ts';
 import { certificateFolder, trustAuthority } from '../testing/tls.ts';
-import { createDatabase, isDatabaseUnavailable } from './database.ts';
+import { isDatabaseUnavailable } from './database.ts';
 import { checkDatabaseUrl } from './database-wait.ts';
 
 const postgres = await startOwnPostgres();
@@ -37,12 +37,6 @@ const NOT_TRUSTED =
   /^the server's certificate is not trusted \(unable to verify the first certificate\): for a private authority, add sslrootcert=<its PEM file> to DATABASE_URL/;
 const OTHER_NAME = /^the server's certificate is for another name \(IP: .*\): use a host in DATABASE_URL that it is for$/;
 
-function openPool(url: string) {
-  const { pool, close } = createDatabase<unknown>({ url, schema: 'shop', logger: memoryLogger().logger });
-  onTestFinished(close);
-  return pool;
-}
-
 async function createAuthorityFile() {
   const authority = await createAuthority();
   const path = join(await certificateFolder(), 'ca.pem');
@@ -67,7 +61,7 @@ it('sessions use TLS, also with several hosts, and with the authorities of NODE_
   const { hostname, port } = new URL(postgres.url);
   const several = postgres.url.replace(`${hostname}:${port}`, `${hostname}:1,localhost:${port}`);
   const isEncrypted = async (url: string) =>
-    (await openPool(url).query('select ssl from pg_stat_ssl where pid = pg_backend_pid()')).rows[0].ssl;
+    (await openDatabase(url).pool.query('select ssl from pg_stat_ssl where pid = pg_backend_pid()')).rows[0].ssl;
   await eventually(() => checkDatabaseUrl(`${several}?sslmode=verify-full&${authority.parameter}`), PATIENCE);
   expect(await isEncrypted(`${postgres.url}?sslmode=no-verify`)).toBe(true);
   trustAuthority(authority);
@@ -77,7 +71,7 @@ it('sessions use TLS, also with several hosts, and with the authorities of NODE_
 
 it('a certificate that is no longer trusted means unavailable', async () => {
   await serveTls(await (await createAuthority()).issue());
-  const pool = openPool(`${postgres.url}?sslmode=verify-full`);
+  const { pool } = openDatabase(`${postgres.url}?sslmode=verify-full`);
   await eventually(async () => {
     const err: unknown = await pool.query('select 1').catch((failure) => failure);
     expect(err).toMatchObject({ code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' });

@@ -1,8 +1,8 @@
 import { connect } from 'node:net';
 import { eventually } from '@latchkey/testkit/eventually';
-import { startTcpProxy } from '@latchkey/testkit/network/tcp-proxy';
 import { openEmptyDatabase } from '@latchkey/testkit/postgres/database';
-import { afterAll, expect, it, onTestFinished } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
+import { openTcpProxy } from '../testing/databases.ts';
 import { memoryLogger } from '../testing/memory-logger.ts';
 import { startTcpServer } from '../testing/servers.ts';
 import { waitForDatabase } from './database-wait.ts';
@@ -10,8 +10,7 @@ import { waitForDatabase } from './database-wait.ts';
 const database = await openEmptyDatabase(afterAll);
 
 async function open() {
-  const proxy = await startTcpProxy(database.url);
-  onTestFinished(() => proxy.close());
+  const proxy = await openTcpProxy(database.url);
   const { logger, lines } = memoryLogger();
   const wait = (url = proxy.url, options: { waitMsMax?: number; signal?: AbortSignal } = {}) =>
     waitForDatabase(url, { logger, ...options });

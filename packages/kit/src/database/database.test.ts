@@ -1,22 +1,16 @@
 import { eventually } from '@latchkey/testkit/eventually';
-import { startTcpProxy } from '@latchkey/testkit/network/tcp-proxy';
 import { openEmptyDatabase } from '@latchkey/testkit/postgres/database';
 import { sql } from 'kysely';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
-import { memoryLogger } from '../testing/memory-logger.ts';
-import { checkDatabase, createDatabase, isDatabaseUnavailable, isUniqueViolation } from './database.ts';
+import { openDatabase, openTcpProxy } from '../testing/databases.ts';
+import { checkDatabase, isDatabaseUnavailable, isUniqueViolation } from './database.ts';
 
 const database = await openEmptyDatabase(afterAll);
 
-function open(url = database.url, poolMax = 4) {
-  const opened = createDatabase<unknown>({ url, schema: 'public', logger: memoryLogger().logger, poolMax });
-  onTestFinished(() => opened.close());
-  return opened;
-}
+const open = (url = database.url, poolMax = 4) => openDatabase(url, { poolMax });
 
 async function openProxied(poolMax?: number) {
-  const proxy = await startTcpProxy(database.url);
-  onTestFinished(() => proxy.close());
+  const proxy = await openTcpProxy(database.url);
   return { proxy, ...open(proxy.url, poolMax) };
 }
 
@@ -73,8 +67,7 @@ it('a lost connection ends neither the process nor the pool, whether it is idle 
 });
 
 it('finds the server that accepts writes among those of its URL, and another one after a switch', async () => {
-  const proxies = [await startTcpProxy(database.url), await startTcpProxy(database.url)] as const;
-  for (const proxy of proxies) onTestFinished(() => proxy.close());
+  const proxies = [await openTcpProxy(database.url), await openTcpProxy(database.url)] as const;
   const [first, second] = proxies;
   await first.cut();
   const { db } = open(database.url.replace(/@[^/]*/, `@127.0.0.1:1,${proxies.map(({ url }) => new URL(url).host)}`));

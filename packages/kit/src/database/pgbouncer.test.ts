@@ -7,8 +7,7 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { findFreePort } from '@latchkey/testkit/network/free-port';
 import { openEmptyDatabase } from '@latchkey/testkit/postgres/database';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { memoryLogger } from '../testing/memory-logger.ts';
-import { createDatabase } from './database.ts';
+import { openDatabase } from '../testing/databases.ts';
 import { checkDatabaseUrl } from './database-wait.ts';
 import { migrate } from './migrate.ts';
 
@@ -42,8 +41,7 @@ describe.skipIf(!isInstalled)('PgBouncer (Debian: pgbouncer)', () => {
     const url = await startPgBouncer('session');
     await eventually(() => checkDatabaseUrl(url));
     await migrate(url, 'shop', { '2026-01-01-empty': { up: async () => undefined } });
-    const { pool, close } = createDatabase<unknown>({ url, schema: 'shop', logger: memoryLogger().logger });
-    onTestFinished(close);
+    const { pool } = openDatabase(url, { schema: 'shop' });
     const text = `select current_setting('search_path') as path, current_setting('statement_timeout') as timeout`;
     const answers = await Promise.all([0, 1, 2, 3].map(() => pool.query({ name: 'settings', text })));
     expect(answers.flatMap(({ rows }) => rows)).toEqual(Array(4).fill({ path: 'shop', timeout: '2250ms' }));

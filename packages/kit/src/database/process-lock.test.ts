@@ -2,21 +2,17 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { openEmptyDatabase } from '@latchkey/testkit/postgres/database';
 import { sql } from 'kysely';
 import { expect, it, onTestFinished } from 'vitest';
+import { openDatabase } from '../testing/databases.ts';
 import { memoryLogger } from '../testing/memory-logger.ts';
-import { createDatabase } from './database.ts';
 import { createProcessLock, hasEnded } from './process-lock.ts';
 
 const WAIT = { timeoutMs: 15_000 };
 
 it('a process counts as ended once its connection has, until it has another', async () => {
   const { url } = await openEmptyDatabase();
-  const { logger } = memoryLogger();
-  const { db, close } = createDatabase({ url, schema: 'public', logger });
-  const lock = createProcessLock(url, logger);
-  onTestFinished(async () => {
-    await lock.stop();
-    await close();
-  });
+  const { db } = openDatabase(url);
+  const lock = createProcessLock(url, memoryLogger().logger);
+  onTestFinished(() => lock.stop());
   const isOver = async (id: string | null) =>
     (await sql<{ ended: boolean }>`select ${hasEnded(sql`${id}::bigint`)} as ended`.execute(db)).rows[0]?.ended;
   const isHeld = () => eventually(() => lock.id ?? Promise.reject(new Error('not held')), WAIT);

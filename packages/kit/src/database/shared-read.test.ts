@@ -1,14 +1,12 @@
 import { openEmptyDatabase } from '@latchkey/testkit/postgres/database';
-import { afterAll, expect, it, onTestFinished, vi } from 'vitest';
-import { memoryLogger } from '../testing/memory-logger.ts';
-import { createDatabase } from './database.ts';
+import { afterAll, expect, it, vi } from 'vitest';
+import { openDatabase } from '../testing/databases.ts';
 import { createSharedList, createSharedRead } from './shared-read.ts';
 
 const database = await openEmptyDatabase(afterAll);
 
 function openPool() {
-  const { pool, close } = createDatabase({ url: database.url, schema: 'public', logger: memoryLogger().logger });
-  onTestFinished(close);
+  const { pool } = openDatabase(database.url);
   return { pool, query: vi.spyOn(pool, 'query') };
 }
 

@@ -1,21 +1,13 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { startNodeServer } from '../testing/servers.ts';
 import { createPublicFetch, InternalAddressError, isPublicAddress } from './public-fetch.ts';
 
-let requests = 0;
-const server = createServer((_req, res) => {
-  requests += 1;
-  res.end('found');
-});
-await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-const { port } = server.address() as AddressInfo;
-afterAll(() => {
-  server.closeAllConnections();
-  server.close();
-});
-
 test.each(['127.0.0.1', 'localhost', '[::ffff:127.0.0.1]', '2130706433', '0x7f.1'])('does not connect to %s', async (host) => {
+  let requests = 0;
+  const { port } = await startNodeServer((_req, res) => {
+    requests += 1;
+    res.end('found');
+  });
   const call = createPublicFetch(new Set())(`http://${host}:${port}/`);
   const err = await call.catch((cause: Error) => cause);
   expect([err, (err as Error).cause].some((one) => one instanceof InternalAddressError)).toBe(true);
@@ -23,6 +15,7 @@ test.each(['127.0.0.1', 'localhost', '[::ffff:127.0.0.1]', '2130706433', '0x7f.1
 });
 
 test('connects to a listed host at its port', async () => {
+  const { port } = await startNodeServer((_req, res) => void res.end('found'));
   const listed = createPublicFetch(new Set([`localhost:${port}`]));
   expect(await (await listed(`http://localhost:${port}/`)).text()).toBe('found');
   await expect(listed(`http://127.0.0.1:${port}/`)).rejects.toThrow(InternalAddressError);

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { eventually } from '@latchkey/testkit/eventually';
 import { findFreePort } from '@latchkey/testkit/network/free-port';
-import { startTcpProxy } from '@latchkey/testkit/network/tcp-proxy';
 import { startOwnRedis } from '@latchkey/testkit/redis/own-redis';
 import { testRedis } from '@latchkey/testkit/redis/redis';
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { openTcpProxy } from '../testing/databases.ts';
 import { memoryLogger } from '../testing/memory-logger.ts';
 import { startTcpServer } from '../testing/servers.ts';
 import { checkRedisAccess, connectInBackground, createFailFastRedis, createSubscriber } from './redis.ts';
@@ -15,16 +15,15 @@ afterAll(() => ownRedis.remove());
 const OUTAGE = ['redis is unreachable', 'redis is reachable again'];
 
 async function open(url: string) {
-  const { logger, lines } = memoryLogger();
+  const { logger, messages } = memoryLogger();
   const redis = createFailFastRedis(url, logger);
   onTestFinished(() => redis.disconnect());
   await connectInBackground(redis);
-  return { redis, messages: () => lines.map(({ msg }) => msg) };
+  return { redis, messages };
 }
 
 async function proxied() {
-  const proxy = await startTcpProxy((await testRedis()).url);
-  onTestFinished(() => proxy.close());
+  const proxy = await openTcpProxy((await testRedis()).url);
   return { proxy, ...(await open(proxy.url)) };
 }
 
@@ -114,7 +113,7 @@ describe('a subscriber', () => {
   const CHANNEL = 'latchkey:changes:0:id';
 
   async function subscribe() {
-    const { logger, lines } = memoryLogger();
+    const { logger, messages } = memoryLogger();
     const heard: string[] = [];
     const subscriber = createSubscriber(ownRedis.url, logger, {
       name: 'latchkey-test-subscriber',
@@ -130,7 +129,7 @@ describe('a subscriber', () => {
         return heard.includes(message);
       });
     await hears('first');
-    return { subscriber, hears, messages: () => lines.map(({ msg }) => msg) };
+    return { subscriber, hears, messages };
   }
 
   it('is back a second after Redis, with its name, and queues no subscription meanwhile', async () => {

@@ -9,14 +9,14 @@ const metrics = await startMeasuring('test');
 
 /** A sweeper until the test ends, and what it logged. */
 function open(sweeps: readonly Sweep[], intervalMs: number) {
-  const { logger, lines } = memoryLogger();
+  const { logger, messages } = memoryLogger();
   const sweeper = createSweeper({
     intervalMs,
     logger,
     sweeps: Object.fromEntries(sweeps.map((sweep, i) => [`test_${i}`, sweep])),
   });
   onTestFinished(() => sweeper.stop());
-  return { sweeper, messages: () => lines.map(({ msg }) => msg) };
+  return { sweeper, messages };
 }
 
 /** A sweep that lasts until the test ends it, or it is aborted. */

@@ -4,8 +4,9 @@ import { createLogger, type Logger } from '../log/logger.ts';
 export type LogLine = Readonly<Record<string, unknown>> & { readonly msg: string };
 
 /** A logger that stores its lines. */
-export function memoryLogger(): { readonly logger: Logger; readonly lines: LogLine[] } {
+export function memoryLogger() {
   const lines: LogLine[] = [];
   const write = (text: string) => void lines.push(JSON.parse(text) as LogLine);
-  return { logger: createLogger('test', 'debug', { write }), lines };
+  const logger: Logger = createLogger('test', 'debug', { write });
+  return { logger, lines, messages: () => lines.map(({ msg }) => msg) };
 }

@@ -13,20 +13,20 @@ export const job = (id: string, data: object = {}): QueueJob => ({ id, name: 'th
 
 /** A connected producer until the test ends, and what it logged. */
 export function produce(url: string) {
-  const { logger, lines } = memoryLogger();
+  const { logger, messages } = memoryLogger();
   const producer = createQueueProducer({ url, name: 'test-producer', queues: [QUEUE], logger });
   onTestFinished(() => producer.close());
   producer.connect();
-  return { producer, messages: () => lines.map(({ msg }) => msg) };
+  return { producer, messages };
 }
 
 /** A running worker until the test ends, the ids of its jobs in order, and what it logged. */
 export function work(url: string, options: Partial<QueueWorkerOptions> = {}) {
-  const { logger, lines } = memoryLogger();
+  const { logger, lines, messages } = memoryLogger();
   const done: string[] = [];
   const handle = async ({ id }: QueueJob) => void done.push(id);
   const worker = createQueueWorker({ url, queue: QUEUE, name: 'test-worker', handle, logger, ...options });
   onTestFinished(() => worker.stop());
   worker.start();
-  return { worker, done, lines, messages: () => lines.map(({ msg }) => msg) };
+  return { worker, done, lines, messages };
 }

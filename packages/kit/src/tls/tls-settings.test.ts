@@ -1,25 +1,15 @@
 import { rm, writeFile } from 'node:fs/promises';
-import { createAuthority, type TestAuthority, writeTlsFiles } from '@latchkey/testkit/network/certificates';
-import { beforeAll, expect, it } from 'vitest';
+import { createAuthority, writeTlsFiles } from '@latchkey/testkit/network/certificates';
+import { expect, it } from 'vitest';
 import { z } from 'zod';
 import { readConfig } from '../config/settings.ts';
+import { problemsOf } from '../testing/config-problems.ts';
 import { certificateFolder } from '../testing/tls.ts';
 import { checkServiceTls, serviceUrlSetting } from './tls-settings.ts';
 
-let authority: TestAuthority;
-beforeAll(async () => {
-  authority = await createAuthority();
-});
+const authority = await createAuthority();
 
-/** The problems of settings. */
-function check(env: NodeJS.ProcessEnv): string[] {
-  try {
-    checkServiceTls(env, ['APPS_URL', 'IDENTITY_URL']);
-    return [];
-  } catch (err) {
-    return (err as Error).message.split('\n');
-  }
-}
+const check = (env: NodeJS.ProcessEnv) => problemsOf(() => checkServiceTls(env, ['APPS_URL', 'IDENTITY_URL']));
 
 const files = async (certificate = authority.issue()) => ({
   ...(await writeTlsFiles(await certificateFolder(), await certificate, authority.ca)),

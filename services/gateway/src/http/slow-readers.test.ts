@@ -1,10 +1,9 @@
 import { once } from 'node:events';
-import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { RequestListener, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { runTransfer, trackConnections } from '@latchkey/kit/http/connections';
 import { memoryLogger } from '@latchkey/kit/testing/memory-logger';
-import { openRawClient } from '@latchkey/testkit/network/raw-client';
+import { startNodeServer } from '@latchkey/kit/testing/servers';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { closeSlowReaders, ReadingPace } from './slow-readers.ts';
 
@@ -54,21 +53,22 @@ it.each([
   onTestFinished(() => void vi.useRealTimers());
   const filled = Promise.withResolvers<void>();
   let begun = 0;
-  const server = createServer((req, res) => {
+  const { logger, messages } = memoryLogger();
+  let connections: ReturnType<typeof trackConnections> | undefined;
+  const onRequest: RequestListener = (req, res) => {
     begun += 1;
     if (begun > 1) return void res.end(Buffer.alloc(16 * KIB));
     if (isFile) void runTransfer(req.socket, () => once(res, 'close'));
     fill(res, unreadKib).then(filled.resolve, filled.reject);
+  };
+  const { open } = await startNodeServer(onRequest, (server) => {
+    connections = trackConnections(server);
+    closeSlowReaders(server, connections, logger);
   });
-  const { logger, lines } = memoryLogger();
-  const open = trackConnections(server);
-  closeSlowReaders(server, open, logger);
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => void server.close().closeAllConnections());
-  const { socket } = await openRawClient((server.address() as AddressInfo).port);
+  const { socket } = await open();
   socket.pause().write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(requests));
   await filled.promise;
   vi.advanceTimersByTime(11_000);
-  expect([...open].some((connection) => !connection.destroyed)).toBe(!isClosed);
-  expect(lines.map(({ msg }) => msg)).toEqual(isClosed ? ['connection closed: the client reads too slowly'] : []);
+  expect([...(connections ?? [])].some((connection) => !connection.destroyed)).toBe(!isClosed);
+  expect(messages()).toEqual(isClosed ? ['connection closed: the client reads too slowly'] : []);
 });

@@ -1,7 +1,9 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { startNodeServer } from '@latchkey/kit/testing/servers';
 import { eventually } from '@latchkey/testkit/eventually';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { WebSocket } from 'ws';
@@ -34,9 +36,9 @@ async function startHub(logged = 0) {
     { applicationId: 'a', accountId: 'b', lastSequence: logged, epoch: 'e1', keyFingerprint: 'k' },
     { readForClient },
   );
-  const [server, webSockets] = [createServer(), createWebSocketServer()];
+  const webSockets = createWebSocketServer();
   const opened: Array<{ live: LiveSocket; ws: WebSocket; connection: Socket; codes: number[] }> = [];
-  server.on('upgrade', (req, socket, head) =>
+  const onUpgrade = (req: IncomingMessage, socket: Duplex, head: Buffer) =>
     webSockets.handleUpgrade(req, socket, head, (ws) => {
       const connection = socket as Socket;
       const position = Number(req.headers['last-event-id'] ?? logged);
@@ -50,16 +52,13 @@ async function startHub(logged = 0) {
       opened.push({ live, ws, connection, codes });
       hub.sockets.add(live);
       live.start([]);
-    }),
+    });
+  const { port } = await startNodeServer(
+    () => undefined,
+    (server) => server.on('upgrade', onUpgrade),
   );
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    for (const { live } of opened) live.cut();
-    server.close();
-  });
+  onTestFinished(() => opened.forEach(({ live }) => void live.cut()));
   const open = async (position = logged) => {
-    const { port } = server.address() as AddressInfo;
     const before = opened.length;
     const client = await openRawSocket(port, upgradeRequest('k', { 'Last-Event-ID': String(position) }));
     const side = await eventually(() => opened[before] ?? expect.fail('not opened yet'));
