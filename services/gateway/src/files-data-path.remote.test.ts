@@ -1,8 +1,8 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { startNodeServer } from '@latchkey/kit/testing/servers';
 import { eventually } from '@latchkey/testkit/eventually';
 import { exchangeBytes, openRawClient } from '@latchkey/testkit/network/raw-client';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -94,14 +94,12 @@ describe.each<DataPathKind>(['direct', 'remote'])('a download that is passed on 
     `/downloads/${'x'.repeat(201)}`,
   ])('only reaches a token at the files service: %s', async (target) => {
     const asked: string[] = [];
-    const other = createServer((req, res) => {
+    const { port } = await startNodeServer((req, res) => {
       asked.push(req.url ?? '');
       res.end('secret');
-    }).listen(0, '127.0.0.1');
-    await once(other, 'listening');
-    onTestFinished(() => void other.close());
+    });
     const before = seen.requests.length;
-    const path = target.replace('PORT', String((other.address() as AddressInfo).port));
+    const path = target.replace('PORT', String(port));
     const received = await exchangeBytes(gateway.port, `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
     expect(asked).toEqual([]);
     // Called directly, it is the files service that has to find no token in it.

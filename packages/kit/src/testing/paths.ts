@@ -17,20 +17,16 @@ import { CREDENTIAL, openTransport, startStockServer, startTestServer } from './
 /** Options of the server, and another credential for the client; empty presents none. */
 export type PathOptions = Partial<RpcServerOptions> & { readonly credential?: string };
 
-/** A client and a server that can talk. */
-export interface OpenPath {
-  readonly transport: Transport;
-  readonly lines: readonly LogLine[];
-  /** Stops the server, where it is ours. */
-  readonly stop?: () => Promise<void>;
-}
-
 /** One way from a client to a handler. */
 export interface Path {
   readonly name: string;
   /** Header in which a caller sends its deadline, and one of 50 ms; absent where none is sent. */
   readonly deadlineHeader?: Readonly<Record<string, string>>;
-  open(routes: readonly RpcRoute[], options?: PathOptions): Promise<OpenPath>;
+  /** Returns a client and the log of a server that can talk; `stop` stops the server, where it is ours. */
+  open(
+    routes: readonly RpcRoute[],
+    options?: PathOptions,
+  ): Promise<{ readonly transport: Transport; readonly lines: readonly LogLine[]; readonly stop?: () => Promise<void> }>;
 }
 
 const authorize =

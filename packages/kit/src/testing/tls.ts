@@ -6,7 +6,6 @@ import { type TestAuthority, type TestCertificate, writeTlsFiles } from '@latchk
 import { findFreePort } from '@latchkey/testkit/network/free-port';
 import { runRedis } from '@latchkey/testkit/redis/run-redis';
 import { onTestFinished } from 'vitest';
-import type { Logger } from '../log/logger.ts';
 import { ServiceTls } from '../tls/service-tls.ts';
 import { memoryLogger } from './memory-logger.ts';
 
@@ -50,18 +49,14 @@ ${lines}
 }
 
 /** One side of a connection, whose certificate can be replaced. */
-export interface TestPeer {
-  readonly tls: ServiceTls;
-  replace(certificate: TestCertificate, trusted: string): Promise<unknown>;
-  /** Replaces the files and has them read. */
-  renew(certificate: TestCertificate, trusted: string, logger?: Logger): Promise<void>;
-}
+export type TestPeer = Awaited<ReturnType<typeof createPeer>>;
 
 /** A peer with a certificate of an authority, which trusts that authority or others. */
-export async function createPeer(authority: TestAuthority, trusted = authority.ca): Promise<TestPeer> {
+export async function createPeer(authority: TestAuthority, trusted = authority.ca) {
   const dir = await certificateFolder();
   const replace = (certificate: TestCertificate, ca: string) => writeTlsFiles(dir, certificate, ca);
   const tls = new ServiceTls(await replace(await authority.issue(), trusted));
+  /** Replaces the files and has them read. */
   const renew = async (certificate: TestCertificate, ca: string, logger = memoryLogger().logger) => {
     await replace(certificate, ca);
     tls.reload(logger);

@@ -1,25 +1,18 @@
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import { connect } from 'node:net';
 import { onTestFinished } from 'vitest';
 
-/** A TCP connection that a test drives by hand. */
-export interface RawClient {
-  readonly socket: Socket;
-  received(): string;
-  /** Sends this many bytes, until the connection is closed. */
-  pour(byteSize: number): Promise<void>;
-  /** End of the connection: an error's code, or `end`. */
-  readonly ended: Promise<string>;
-}
+export type RawClient = Awaited<ReturnType<typeof openRawClient>>;
 
 const CHUNK = Buffer.alloc(256 * 1024, 'x');
 
-/** Opens a connection to a port of this machine until the test ends. */
-export async function openRawClient(port: number): Promise<RawClient> {
+/** Opens a TCP connection to a port of this machine, which the test drives by hand until it ends. */
+export async function openRawClient(port: number) {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
   onTestFinished(() => void socket.destroy());
   let received = '';
   let failure: string | undefined;
+  /** End of the connection: an error's code, or `end`. */
   const ended = new Promise<string>((resolve) => {
     socket.on('error', (err: NodeJS.ErrnoException) => {
       failure = err.code ?? err.message;
@@ -30,6 +23,7 @@ export async function openRawClient(port: number): Promise<RawClient> {
     received += text;
   });
   await once(socket, 'connect');
+  /** Sends this many bytes, until the connection is closed. */
   const pour = async (byteSize: number) => {
     for (let left = byteSize; left > 0 && socket.writable; left -= CHUNK.byteLength) {
       const taken = socket.write(CHUNK.subarray(0, left));

@@ -5,17 +5,10 @@ import { type WebSocket, WebSocketServer } from 'ws';
 /** Response of the server to one upgrade: a rejection, or a script for the socket. */
 export type Turn = { readonly status: number; readonly headers?: Record<string, string> } | ((socket: WebSocket) => void);
 
-/** A server with scripted behaviour, for tests of clients. */
-export interface ScriptedLiveServer {
-  readonly url: string;
-  readonly requests: readonly IncomingMessage[];
-  /** Sockets that are open. */
-  readonly open: ReadonlySet<WebSocket>;
-  stop(): Promise<void>;
-}
+export type ScriptedLiveServer = Awaited<ReturnType<typeof startScriptedLiveServer>>;
 
-/** Starts a server that takes one turn for each upgrade, and repeats the last one. */
-export async function startScriptedLiveServer(turns: readonly Turn[]): Promise<ScriptedLiveServer> {
+/** Starts a server for tests of clients that takes one turn for each upgrade, and repeats the last one. */
+export async function startScriptedLiveServer(turns: readonly Turn[]) {
   const requests: IncomingMessage[] = [];
   const server = createServer();
   const sockets = new WebSocketServer({ noServer: true, handleProtocols: () => 'cloudevents.json' });
@@ -32,6 +25,7 @@ export async function startScriptedLiveServer(turns: readonly Turn[]): Promise<S
   return {
     url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}/api/v1/realtime`,
     requests,
+    /** Sockets that are open. */
     open: sockets.clients,
     async stop() {
       for (const socket of sockets.clients) socket.terminate();

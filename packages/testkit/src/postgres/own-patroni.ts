@@ -16,15 +16,7 @@ export const hasPatroni = [['patroni'], ['etcd'], [`${BIN_DIR}/postgres`]].every
   ([program = '']) => spawnSync(program, ['--version']).status === 0,
 );
 
-export interface PatroniNode {
-  readonly name: string;
-  readonly port: number;
-  /** Kills its PostgreSQL. Patroni hands over to the replica. */
-  killPostgres(): Promise<void>;
-  /** Kills Patroni and its PostgreSQL, as when a machine is lost. */
-  kill(): Promise<void>;
-  start(): void;
-}
+type PatroniNode = Awaited<ReturnType<typeof startNode>>;
 
 /** A primary and a synchronous replica that Patroni fails over, until the test ends. */
 export async function startOwnPatroni() {
@@ -82,7 +74,7 @@ async function startEtcd(dataDir: string): Promise<string> {
   return new URL(client).host;
 }
 
-async function startNode(name: string, dir: string, etcd: string, ids: object): Promise<PatroniNode> {
+async function startNode(name: string, dir: string, etcd: string, ids: object) {
   const [port, restPort] = [await findFreePort(), await findFreePort()];
   const own = join(dir, name);
   await mkdir(own);
@@ -114,10 +106,12 @@ async function startNode(name: string, dir: string, etcd: string, ids: object): 
     patroni = spawn('patroni', [join(own, 'patroni.yml')], { ...ids, cwd: own, stdio: 'ignore' });
     endWithTest(patroni);
   };
+  /** Kills its PostgreSQL. Patroni hands over to the replica. */
   const killPostgres = async () => {
     const [pid] = (await readFile(join(own, 'data', 'postmaster.pid'), 'utf8').catch(() => '')).split('\n');
     if (pid) killIfRunning(Number(pid));
   };
+  /** Kills Patroni and its PostgreSQL, as when a machine is lost. */
   const kill = async () => {
     const exited = once(patroni, 'exit');
     patroni.kill('SIGKILL');

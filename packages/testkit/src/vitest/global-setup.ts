@@ -1,14 +1,13 @@
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { startPostgres } from '@latchkey/embedded/postgres/postgres';
 import { startRedis } from '@latchkey/embedded/redis/redis';
 import type { TestProject } from 'vitest/node';
 import { createTestRole, dropTestDatabases } from '../postgres/test-role.ts';
+import { REDIS_CACHE_DIR } from '../redis/own-redis.ts';
 import type { TestServers } from './test-servers.ts';
 
-const CACHE_DIR = fileURLToPath(new URL('../../../../node_modules/.cache/latchkey', import.meta.url));
 const REDIS_DATABASES = 4_096;
 const RUN = Symbol.for('latchkey.testkit.run');
 
@@ -47,7 +46,7 @@ async function startServers() {
   const common = { dataDir, durable: false, removeDirWhenOrphaned: dataDir } as const;
   const [postgres, redis] = await Promise.all([
     startPostgres({ ...common, connectionsMax: 500 }),
-    startRedis({ ...common, cacheDir: CACHE_DIR, databases: REDIS_DATABASES }),
+    startRedis({ ...common, cacheDir: REDIS_CACHE_DIR, databases: REDIS_DATABASES }),
   ]);
   const postgresUrl = postgres.url();
   const testRolePassword = await createTestRole(postgresUrl);

@@ -1,4 +1,5 @@
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
+import { openTcp } from '@latchkey/kit/testing/http2';
 import { eventually } from '@latchkey/testkit/eventually';
 import { exchangeBytes, openRawClient } from '@latchkey/testkit/network/raw-client';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -106,20 +107,14 @@ async function start(options: TestGatewayOptions) {
 }
 
 describe('connections', () => {
-  function open(port: number, localAddress = '127.0.0.1'): Socket {
-    const socket = connect({ port, host: '127.0.0.1', localAddress });
-    socket.on('error', () => undefined).resume();
-    onTestFinished(() => void socket.destroy());
-    return socket;
-  }
   const openOnes = (sockets: readonly Socket[]) => sockets.filter(({ closed }) => !closed);
 
   it('are closed beyond the limit of one address, unless it is a trusted proxy, and beyond that of all', async () => {
     const env = { CONNECTIONS_PER_IP: '3', TRUSTED_PROXIES: '127.0.0.3' };
-    const { port, baseUrl } = await start({ connectionsMax: 20, env });
-    const sockets = Array.from({ length: 8 }, () => open(port));
+    const { baseUrl } = await start({ connectionsMax: 20, env });
+    const sockets = Array.from({ length: 8 }, () => openTcp(baseUrl));
     await eventually(() => expect(openOnes(sockets)).toHaveLength(3));
-    sockets.push(...Array.from({ length: 30 }, () => open(port, '127.0.0.3')));
+    sockets.push(...Array.from({ length: 30 }, () => openTcp(baseUrl, '127.0.0.3')));
     await eventually(() => expect(openOnes(sockets)).toHaveLength(20));
     for (const socket of sockets) socket.destroy();
     await eventually(async () => (await fetch(`${baseUrl}/healthz`)).status === 200);

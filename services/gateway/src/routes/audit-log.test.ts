@@ -183,19 +183,17 @@ describe('a cursor', () => {
   });
 });
 
-describe('a request', () => {
-  it.each([
-    'limit=0',
-    'limit=101',
-    'limit=1.5',
-    'limit=1&limit=2',
-    'action=a%20b',
-    `action=${'a'.repeat(65)}`,
-    'action=file.deleted&applicationId=01900000-0000-7000-8000-00000000dead',
-    'cursor=a&cursor=b',
-    'cursor=%00',
-  ])('with %s is rejected', async (query) => {
-    expect((await get(query)).outcome).toBe('400 VALIDATION_ERROR');
-    expect(asked).toEqual([]);
-  });
+it.each([
+  'limit=0',
+  'limit=101',
+  'limit=1.5',
+  'limit=1&limit=2',
+  'action=a%20b',
+  `action=${'a'.repeat(65)}`,
+  'action=file.deleted&applicationId=01900000-0000-7000-8000-00000000dead',
+  'cursor=a&cursor=b',
+  'cursor=%00',
+])('a request with %s is rejected', async (query) => {
+  expect((await get(query)).outcome).toBe('400 VALIDATION_ERROR');
+  expect(asked).toEqual([]);
 });

@@ -12,7 +12,7 @@ import { afterAll, beforeAll } from 'vitest';
 import { CLIENTS } from '../clients.ts';
 import { readGatewayConfig } from '../config.ts';
 import type { FilesDataPath } from '../files-data-path.ts';
-import { createGatewayService, type GatewayService } from '../service.ts';
+import { createGatewayService } from '../service.ts';
 
 /** Fakes at the RPC boundary. A call of a method that a test does not give fails. */
 type Fakes = { readonly [N in keyof typeof CLIENTS]?: Partial<ServiceImpl<(typeof CLIENTS)[N][0]>> };
@@ -25,12 +25,6 @@ export interface TestGatewayOptions extends Fakes {
   readonly logger?: Logger;
   readonly connectionsMax?: number;
   readonly checkReady?: () => Promise<void>;
-}
-
-export interface TestGateway {
-  readonly service: GatewayService;
-  readonly port: number;
-  readonly baseUrl: string;
 }
 
 /** Limits beyond what a test reaches. */
@@ -52,7 +46,7 @@ export function toKey(scopes: readonly string[], facts: object = {}) {
 }
 
 /** Starts a gateway before fake services. The caller stops it. */
-export async function startTestGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
+export async function startTestGateway(options: TestGatewayOptions = {}) {
   const { redisUrl = (await testRedis()).url, env, auditLogs, logger = createLogger('gateway', 'silent') } = options;
   const transport = (name: 'identity' | 'apps' | 'files') => {
     const entries = Object.entries(CLIENTS).filter(([, [, by]]) => by === name);
@@ -86,7 +80,7 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
 
 /** A gateway for all tests of a file. */
 export function useTestGateway(options: TestGatewayOptions = {}) {
-  const gateway = {} as TestGateway;
+  const gateway = {} as Awaited<ReturnType<typeof startTestGateway>>;
   beforeAll(async () => void Object.assign(gateway, await startTestGateway(options)));
   afterAll(() => gateway.service.stop());
   /** Sends a request, with JSON if there is a body; resolves with the status and the envelope. */

@@ -96,27 +96,23 @@ describe('lost messages', () => {
   });
 });
 
-describe('a deletion', () => {
-  it('whose event was trimmed from the log closes the sockets all the same', async () => {
-    const client = await (await startNode(apps, redisUrl)).open(application);
-    apps.log(application, { case: 'deleted', value: {} });
-    apps.trim(application, 1);
-    expect(await client.closed).toEqual(DELETED);
-    expect(client.sequences()).toEqual([]);
-  });
+it('a deletion whose event was trimmed from the log closes the sockets all the same', async () => {
+  const client = await (await startNode(apps, redisUrl)).open(application);
+  apps.log(application, { case: 'deleted', value: {} });
+  apps.trim(application, 1);
+  expect(await client.closed).toEqual(DELETED);
+  expect(client.sequences()).toEqual([]);
 });
 
-describe('an event type of a later release', () => {
-  it('is skipped, live and on resuming', async () => {
-    const [node, { publish, broadcast }] = [await startNode(apps, redisUrl, NEVER), publisher()];
-    const client = await node.open(application);
-    await broadcast(application, apps.logVersion(application));
-    apps.log(application, { case: undefined });
-    await publish(application, RECONCILE);
-    await broadcast(application, apps.logVersion(application));
-    await receives(client, [1, 3]);
-    await receives((await startNode(apps, redisUrl, NEVER)).connect(application.socketKey, { lastEventId: '0' }), [1, 3]);
-  });
+it('an event type of a later release is skipped, live and on resuming', async () => {
+  const [node, { publish, broadcast }] = [await startNode(apps, redisUrl, NEVER), publisher()];
+  const client = await node.open(application);
+  await broadcast(application, apps.logVersion(application));
+  apps.log(application, { case: undefined });
+  await publish(application, RECONCILE);
+  await broadcast(application, apps.logVersion(application));
+  await receives(client, [1, 3]);
+  await receives((await startNode(apps, redisUrl, NEVER)).connect(application.socketKey, { lastEventId: '0' }), [1, 3]);
 });
 
 describe('a rotated key', () => {
@@ -254,12 +250,10 @@ describe('an event log that was restored from a backup', () => {
   });
 });
 
-describe('applications without sockets', () => {
-  it('are not compared any more', async () => {
-    const node = await startNode(apps, redisUrl, { reconcileMs: 50 });
-    for (const { client } of await openMany(node, 20)) client.ws.terminate();
-    await eventually(() => expect(node.lines.filter(({ msg }) => msg === 'socket closed')).toHaveLength(20));
-    const states = apps.calls.states;
-    await expect(eventually(() => apps.calls.states > states + 1, { timeoutMs: 500 })).rejects.toThrow();
-  });
+it('applications without sockets are not compared any more', async () => {
+  const node = await startNode(apps, redisUrl, { reconcileMs: 50 });
+  for (const { client } of await openMany(node, 20)) client.ws.terminate();
+  await eventually(() => expect(node.lines.filter(({ msg }) => msg === 'socket closed')).toHaveLength(20));
+  const states = apps.calls.states;
+  await expect(eventually(() => apps.calls.states > states + 1, { timeoutMs: 500 })).rejects.toThrow();
 });

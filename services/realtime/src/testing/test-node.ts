@@ -5,28 +5,21 @@ import { ApplicationEventSchema } from '@latchkey/proto/latchkey/apps/v1/event_p
 import { onTestFinished } from 'vitest';
 import { readRealtimeConfig } from '../config.ts';
 import { frameOf, type LiveEvent } from '../frame/frame.ts';
-import { createRealtimeService, type RealtimeOverrides, type RealtimeService } from '../service.ts';
+import { createRealtimeService, type RealtimeOverrides } from '../service.ts';
 import type { FakeApplication, FakeApps } from './fake-apps.ts';
-import { type ConnectOptions, openTestClient, type TestClient } from './test-client.ts';
+import { type ConnectOptions, openTestClient } from './test-client.ts';
 
-/** A node of the service until the test ends. */
-export interface TestNode {
-  readonly service: RealtimeService;
-  readonly port: number;
-  readonly lines: Array<Record<string, unknown>>;
-  connect(key: string, options?: ConnectOptions): TestClient;
-  /** Connects, and waits for `ready`. */
-  open(application: FakeApplication): Promise<TestClient>;
-}
+export type TestNode = Awaited<ReturnType<typeof startNode>>;
 
-export interface NodeOptions extends RealtimeOverrides {
+interface NodeOptions extends RealtimeOverrides {
   readonly env?: NodeJS.ProcessEnv;
 }
 
 /** No periodic reconciliation. */
 export const NEVER = { reconcileMs: 3_600_000 };
 
-export async function startNode(apps: FakeApps, redisUrl: string, { env, ...overrides }: NodeOptions = {}): Promise<TestNode> {
+/** A node of the service until the test ends. */
+export async function startNode(apps: FakeApps, redisUrl: string, { env, ...overrides }: NodeOptions = {}) {
   const config = readRealtimeConfig({ REALTIME_HOST: '127.0.0.1', REALTIME_PORT: '0', REDIS_URL: redisUrl, ...env });
   const lines: Array<Record<string, unknown>> = [];
   const logger = createLogger('realtime', 'debug', { write: (line) => void lines.push(JSON.parse(line)) });
@@ -34,7 +27,8 @@ export async function startNode(apps: FakeApps, redisUrl: string, { env, ...over
   await service.start();
   onTestFinished(() => service.stop());
   const { port } = service;
-  const connect = openTestClient.bind(undefined, port);
+  const connect = (key: string, options?: ConnectOptions) => openTestClient(port, key, options);
+  /** Connects, and waits for `ready`. */
   const open = async ({ socketKey }: FakeApplication) => {
     const client = connect(socketKey);
     await client.ready();
