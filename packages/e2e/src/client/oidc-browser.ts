@@ -63,14 +63,6 @@ export class OidcBrowser {
     return answer;
   }
 
-  /** Comes back to an instance that sends browsers on: where to. */
-  async comeBackTo(query: string): Promise<Response> {
-    const headers = { cookie: this.jar.header(this.#callback) };
-    const response = await fetch(`${this.#api.baseUrl}${this.#callback}?${query}`, { redirect: 'manual', headers });
-    this.jar.take(response.headers);
-    return response;
-  }
-
   /** Signs in from beginning to end. */
   async signIn(login: string): Promise<Answer> {
     return this.comeBack(await this.visit(login));

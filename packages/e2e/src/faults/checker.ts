@@ -144,7 +144,7 @@ export async function settle(workload: Workload): Promise<string[]> {
         if (wrong.length > 0) throw new Violation(wrong.join('\n'));
         return found;
       },
-      { timeoutMs: SETTLE_MS_MAX, intervalMs: 100 },
+      { timeoutMs: SETTLE_MS_MAX, intervalMs: 1_000 },
     ),
   );
   await checkBytes(stored.rows, target.store);

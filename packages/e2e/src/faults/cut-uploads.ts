@@ -231,7 +231,7 @@ export async function cutUploads(
       if (found.disagreements.length > 0) throw new Violation(found.disagreements.join('\n'));
       return found;
     };
-    const { rows } = await eventually(check, { timeoutMs: SETTLE_MS_MAX, intervalMs: 200 });
+    const { rows } = await eventually(check, { timeoutMs: SETTLE_MS_MAX, intervalMs: 1_000 });
     await checkBytes(rows, target.store);
   });
   return { ...tally, kills };

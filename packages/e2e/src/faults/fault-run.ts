@@ -117,5 +117,5 @@ async function waitUntilWell(workload: Workload, since: number, signal: AbortSig
     if (performance.now() - since < WELL_MS || !workload.areListenersConnected()) return false;
     return workload.target.isReady();
   };
-  await eventually(check, { timeoutMs: START_MS_MAX, intervalMs: 50 });
+  await eventually(check, { timeoutMs: START_MS_MAX, intervalMs: 250 });
 }
