@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type CallOptions, type Client, createClient } from '@connectrpc/connect';
+import { type CallOptions, createClient } from '@connectrpc/connect';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { ApplicationService, type RuntimeKeys } from '@latchkey/proto/latchkey/apps/v1/application_pb';
@@ -9,7 +9,7 @@ import { createTestClock } from '@latchkey/testkit/values/test-clock';
 import pg from 'pg';
 import { afterAll, beforeAll } from 'vitest';
 import { readAppsConfig } from '../config.ts';
-import { type AppsOverrides, type AppsService, createAppsService } from '../service.ts';
+import { type AppsOverrides, createAppsService } from '../service.ts';
 
 /** White space that trimming removes. */
 export const SPACES = ' \t\r\n\v\f\u00a0\u2003\u2028\u3000\ufeff';
@@ -32,16 +32,12 @@ export interface InstanceOptions extends AppsOverrides {
 }
 
 /** One instance of the service and a client that calls it. */
-export interface AppsInstance {
-  readonly service: AppsService;
-  readonly client: Client<typeof ApplicationService>;
-  readonly releases: Client<typeof ReleaseService>;
-}
+export type AppsInstance = ReturnType<typeof createInstance>;
 
 /** Required settings. No Redis listens there: only a started instance needs one. */
 const REQUIRED = { REDIS_URL: 'redis://127.0.0.1:1', SECRET_KEY: 'test-secret-key-of-32-characters!' };
 
-function createInstance(url: string, { env, ...overrides }: InstanceOptions = {}): AppsInstance {
+function createInstance(url: string, { env, ...overrides }: InstanceOptions = {}) {
   const { logger = createLogger('apps', 'silent') } = overrides;
   const config = readAppsConfig({ DATABASE_URL: url, ...REQUIRED, ...env });
   const service = createAppsService(config, { ...overrides, logger });

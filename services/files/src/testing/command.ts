@@ -1,21 +1,13 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { programEnv } from '@latchkey/testkit/process/program-env';
 import { onTestFinished } from 'vitest';
 
-/** A command that runs, and what it printed so far. */
-export interface Command {
-  readonly child: ChildProcess;
-  stdout(): string;
-  stderr(): string;
-  readonly ended: Promise<{ code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string }>;
-}
-
 const LATCHKEY = fileURLToPath(new URL('../../../../deploy/bin/latchkey.ts', import.meta.url));
 
 /** Runs `latchkey admin`, as in the image, with these settings only; it is killed after the test. */
-export function runAdmin(env: Readonly<Record<string, string>>, ...args: string[]): Command {
+export function runAdmin(env: Readonly<Record<string, string>>, ...args: string[]) {
   const command = [LATCHKEY, 'admin', ...args];
   const child = spawn(process.execPath, command, { env: { ...programEnv(), ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   const text = { stdout: '', stderr: '' };
@@ -24,7 +16,11 @@ export function runAdmin(env: Readonly<Record<string, string>>, ...args: string[
       text[name] += chunk;
     });
   }
-  const ended = once(child, 'close').then(([code, signal]) => ({ code, signal, ...text }));
+  const ended = once(child, 'close').then(([code, signal]) => ({
+    code,
+    signal,
+    ...text,
+  }));
   onTestFinished(async () => {
     child.kill('SIGKILL');
     await ended;

@@ -21,17 +21,10 @@ export interface RequestOptions {
   readonly onFirstBytes?: () => void;
 }
 
-/** The handler behind an HTTP server. */
-export interface DownloadServer {
-  readonly port: number;
-  /** Fetches the path of a URL, from this server. */
-  fetch(url: string, options?: RequestOptions): Promise<Answer>;
-  /** Requests that are being answered. */
-  underWay(): number;
-  close(): Promise<void>;
-}
+export type DownloadServer = Awaited<ReturnType<typeof startDownloadServer>>;
 
-export async function startDownloadServer(handle: DownloadHandler): Promise<DownloadServer> {
+/** The handler behind an HTTP server. */
+export async function startDownloadServer(handle: DownloadHandler) {
   let underWay = 0;
   const server = createServer((req, res) => {
     underWay += 1;
@@ -46,10 +39,12 @@ export async function startDownloadServer(handle: DownloadHandler): Promise<Down
   const { port } = server.address() as AddressInfo;
   return {
     port,
-    fetch: (url, options = {}) => fetchPath(port, new URL(url, 'http://localhost').pathname, options),
+    /** Fetches the path of a URL, from this server. */
+    fetch: (url: string, options: RequestOptions = {}) => fetchPath(port, new URL(url, 'http://localhost').pathname, options),
+    /** Requests that are being answered. */
     underWay: () => underWay,
     close: () =>
-      new Promise((resolve) => {
+      new Promise<void>((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();
       }),

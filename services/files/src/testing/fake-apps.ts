@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { createRouterTransport, type ServiceImpl, type Transport } from '@connectrpc/connect';
+import { createRouterTransport, type ServiceImpl } from '@connectrpc/connect';
 import { ApplicationService, type UsageCounts } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { ReleaseService } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 
@@ -9,40 +9,25 @@ export interface OwnedRef {
   readonly applicationId: string;
 }
 
-/** Stands for the apps service: knows who owns what, and what was deleted. */
-export interface FakeApps {
-  readonly impl: Pick<
-    ServiceImpl<typeof ApplicationService>,
-    'findOwnedApplications' | 'listDeletedApplications' | 'recordUsage'
-  >;
-  readonly transport: Transport;
-  /** Makes an application, of a new account unless one is named. */
-  createOwned(accountId?: string): OwnedRef;
-  /** Deletes an application. */
-  delete(applicationId: string): void;
-  /** Files that a published release needs. */
-  readonly needed: Set<string>;
-  /** Files whose replacement was announced, at each attempt. */
-  readonly replaced: string[];
-  /** Usage that was reported. */
-  readonly usage: Array<Pick<UsageCounts, 'applicationId' | 'uploads' | 'downloads'>>;
-  /** The log of deletions. */
-  readonly deletions: OwnedRef[];
-  /** Makes each query fail with the error from now on. */
-  failWith(err: Error | undefined): void;
-  /** `x-request-id` of each query so far. */
-  readonly requestIds: string[];
-}
+export type FakeApps = ReturnType<typeof createFakeApps>;
 
-export function createFakeApps(): FakeApps {
+type Impl = Pick<ServiceImpl<typeof ApplicationService>, 'findOwnedApplications' | 'listDeletedApplications' | 'recordUsage'>;
+
+/** Stands for the apps service: knows who owns what, and what was deleted. */
+export function createFakeApps() {
   const owners = new Map<string, string>();
+  /** `x-request-id` of each query so far. */
   const requestIds: string[] = [];
+  /** The log of deletions. */
   const deletions: OwnedRef[] = [];
-  const usage: FakeApps['usage'] = [];
+  /** Usage that was reported. */
+  const usage: Array<Pick<UsageCounts, 'applicationId' | 'uploads' | 'downloads'>> = [];
+  /** Files that a published release needs. */
   const needed = new Set<string>();
+  /** Files whose replacement was announced, at each attempt. */
   const replaced: string[] = [];
   let failure: Error | undefined;
-  const impl: FakeApps['impl'] = {
+  const impl: Impl = {
     async findOwnedApplications({ accountId, applicationIds }, call) {
       requestIds.push(call.requestHeader.get('x-request-id') ?? '');
       if (failure) throw failure;
@@ -69,13 +54,15 @@ export function createFakeApps(): FakeApps {
     needed,
     replaced,
     usage,
-    createOwned(accountId = randomUUID()) {
+    /** Makes an application, of a new account unless one is named. */
+    createOwned(accountId: string = randomUUID()): OwnedRef {
       const applicationId = randomUUID();
       owners.set(applicationId, accountId);
       return { accountId, applicationId };
     },
-    delete: (applicationId) => void owners.delete(applicationId),
-    failWith(err) {
+    delete: (applicationId: string) => void owners.delete(applicationId),
+    /** Makes each query fail with the error from now on. */
+    failWith(err: Error | undefined) {
       failure = err;
     },
     requestIds,

@@ -1,17 +1,8 @@
 import type pg from 'pg';
 import type { OwnedRef } from './fake-apps.ts';
 
-/** Rows of an application. */
-export interface Remains {
-  readonly files: number;
-  readonly usage: { readonly fileCount: number; readonly chargedMib: number } | undefined;
-  /** Objects that are noted for removal. */
-  readonly objects: number;
-  readonly isMarked: boolean;
-}
-
 /** Counts the rows of an application. */
-export async function remainsOf(db: pg.Pool, applicationId: string): Promise<Remains> {
+export async function remainsOf(db: pg.Pool, applicationId: string) {
   const { rows } = await db.query(
     `select (select count(*)::int from file where application_id = $1) as files,
         (select count(*)::int from object_deletion where object_key like $1 || '/%') as objects,
@@ -25,7 +16,7 @@ export async function remainsOf(db: pg.Pool, applicationId: string): Promise<Rem
 }
 
 /** Rows of an application with this many files that stay after its clean-up. */
-export const cleanedUp = (fileCount: number): Remains => ({ files: 0, usage: undefined, objects: fileCount, isMarked: true });
+export const cleanedUp = (fileCount: number) => ({ files: 0, usage: undefined, objects: fileCount, isMarked: true });
 
 /** Makes rows of files, of 0.5 MiB to 3 MiB, that have no objects, as fast as the database can. */
 export async function insertFiles(db: pg.Pool, { accountId, applicationId }: OwnedRef, count: number): Promise<void> {

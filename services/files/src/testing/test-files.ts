@@ -1,16 +1,15 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Client, createClient } from '@connectrpc/connect';
+import { createClient } from '@connectrpc/connect';
 import { migrate } from '@latchkey/kit/database/migrate';
 import { createLogger, type Logger } from '@latchkey/kit/log/logger';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
-import type { RpcRoute } from '@latchkey/kit/rpc/route';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { UploadService } from '@latchkey/proto/latchkey/files/v1/upload_pb';
 import { eventually } from '@latchkey/testkit/eventually';
 import { createTestDatabase } from '@latchkey/testkit/postgres/database';
-import { createTestClock, type TestClock } from '@latchkey/testkit/values/test-clock';
+import { createTestClock } from '@latchkey/testkit/values/test-clock';
 import pg from 'pg';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { readFilesConfig } from '../config.ts';
@@ -19,7 +18,7 @@ import { migrations } from '../db/migrations.ts';
 import { filesRoutes } from '../files.rpc.ts';
 import type { FileLimits } from '../limits.ts';
 import type { ObjectStore } from '../storage/object-store/object-store.ts';
-import { createFakeApps, type FakeApps, type OwnedRef } from './fake-apps.ts';
+import { createFakeApps, type FakeApps } from './fake-apps.ts';
 
 export const SECRET_KEY = 'test-secret-key-of-32-characters!';
 
@@ -35,28 +34,9 @@ export interface InstanceOptions {
 }
 
 /** One instance of the service and a client that calls it. */
-export interface FilesInstance {
-  readonly routes: readonly RpcRoute[];
-  readonly client: Client<typeof FileService>;
-  readonly uploads: Client<typeof UploadService>;
-  readonly ctx: FilesContext;
-  stop(): Promise<void>;
-}
+export type FilesInstance = ReturnType<typeof createInstance>;
 
-/** The service on its own database and folder, beside a fake apps service. */
-export interface TestFiles extends FilesInstance {
-  readonly apps: FakeApps;
-  readonly clock: TestClock;
-  readonly url: string;
-  /** Folder of the disk store. */
-  readonly objectsDir: string;
-  /** The database itself, with the service's schema as search path. */
-  readonly db: pg.Pool;
-  /** Makes an application, of a new account unless one is named. */
-  createOwned(accountId?: string): OwnedRef;
-  /** Another instance of the service on the same database and folder; it stops with the first. */
-  connect(options?: InstanceOptions): FilesInstance;
-}
+export type TestFiles = Awaited<ReturnType<typeof startTestFiles>>;
 
 /** Brings a database to the schema of the service. */
 export const migrateFiles = (url: string): Promise<string[]> => migrate(url, SCHEMA, migrations);
@@ -69,8 +49,8 @@ export function useTestFiles(): TestFiles {
   return files;
 }
 
-/** Starts the service, with a clock that stands until it is moved. */
-export async function startTestFiles(): Promise<TestFiles> {
+/** The service on its own database and folder, beside a fake apps service; its clock stands until moved. */
+export async function startTestFiles() {
   const database = await createTestDatabase({ schema: 'files', migrate: migrateFiles });
   const objectsDir = await mkdtemp(join(tmpdir(), 'latchkey-objects-'));
   const apps = createFakeApps();
@@ -89,8 +69,11 @@ export async function startTestFiles(): Promise<TestFiles> {
     apps,
     clock,
     url: database.url,
+    /** Folder of the disk store. */
     objectsDir,
+    /** The database itself, with the service's schema as search path. */
     db,
+    /** Another instance on the same database and folder; it stops with the first. */
     connect,
     createOwned: apps.createOwned,
     async stop() {
@@ -107,7 +90,7 @@ interface Surroundings {
   readonly apps: FakeApps;
 }
 
-function createInstance({ url, objectsDir, apps }: Surroundings, options: InstanceOptions): FilesInstance {
+function createInstance({ url, objectsDir, apps }: Surroundings, options: InstanceOptions) {
   const logger = options.logger ?? createLogger('files', 'silent');
   const config = readFilesConfig({
     DATABASE_URL: url,

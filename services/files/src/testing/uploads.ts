@@ -1,12 +1,11 @@
 import { Readable } from 'node:stream';
-import { type CallOptions, type Client, createClient } from '@connectrpc/connect';
+import { type CallOptions, createClient } from '@connectrpc/connect';
 import { fromConnectError } from '@latchkey/kit/errors/errors';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import type { FilesContext } from '../context.ts';
 import { filesRoutes } from '../files.rpc.ts';
 import { sweepObjectDeletions } from '../storage/object-deletion/object-deletion.ts';
-import type { UploadResponse } from '../storage/upload/begin-upload.ts';
 import { createReceiveUpload, sweepAbandonedUploads } from '../storage/upload/receive-upload.ts';
 import type { OwnedRef } from './fake-apps.ts';
 import type { TestFiles } from './test-files.ts';
@@ -19,23 +18,17 @@ export interface UploadOptions {
   readonly replace?: boolean;
 }
 
-/** Both paths of an upload. */
-export interface Uploads {
-  readonly client: Client<typeof FileService>;
-  /** Begins an upload; returns its ticket. */
-  begin(ref: OwnedRef, options?: UploadOptions, call?: CallOptions): Promise<string>;
-  /** Sends the bytes for a ticket. */
-  send(ticket: string, body: Readable | Buffer): Promise<UploadResponse>;
-  /** Does both. */
-  upload(ref: OwnedRef, body: Readable | Buffer, options?: UploadOptions): Promise<UploadResponse>;
-}
+export type Uploads = ReturnType<typeof createUploads>;
 
 let serial = 0;
 
-export function createUploads(ctx: FilesContext): Uploads {
+/** Both paths of an upload. */
+export function createUploads(ctx: FilesContext) {
   const client = createClient(FileService, createDirectTransport(filesRoutes(ctx), ctx.logger));
   const receive = createReceiveUpload(ctx);
-  const begin: Uploads['begin'] = async (ref, { name, byteSize, expectedChecksum, replace } = {}, call = {}) => {
+  /** Begins an upload; returns its ticket. */
+  const begin = async (ref: OwnedRef, options: UploadOptions = {}, call: CallOptions = {}) => {
+    const { name, byteSize, expectedChecksum, replace } = options;
     serial += 1;
     const description = {
       ...ref,
@@ -47,13 +40,15 @@ export function createUploads(ctx: FilesContext): Uploads {
     const { ticket } = await client.beginUpload(description, call);
     return ticket;
   };
-  const send: Uploads['send'] = (ticket, body) =>
+  /** Sends the bytes for a ticket. */
+  const send = (ticket: string, body: Readable | Buffer) =>
     receive({ ticket, body: body instanceof Readable ? body : Readable.from([body]), requestId: 'request-1' });
   return {
     client,
     begin,
     send,
-    upload: async (ref, body, options) => send(await begin(ref, options), body),
+    /** Does both. */
+    upload: async (ref: OwnedRef, body: Readable | Buffer, options?: UploadOptions) => send(await begin(ref, options), body),
   };
 }
 

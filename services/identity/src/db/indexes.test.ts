@@ -9,7 +9,7 @@ import { createDeletionFollower, removeFromRestrictions } from '../api-key/restr
 import { openTestIdentity } from '../testing/identity.ts';
 
 /** Half belong to one account, the others to 1,000; 10 keys list each application. */
-const KEYS = 50_000;
+const KEYS = 20_000;
 const SMALL_ACCOUNTS = 1_000;
 const LISTING = 10;
 /** A page of deletions, of which keys list the first alone. */

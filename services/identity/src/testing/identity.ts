@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { type Client, createClient, createRouterTransport } from '@connectrpc/connect';
+import { createClient, createRouterTransport } from '@connectrpc/connect';
 import { createLogger } from '@latchkey/kit/log/logger';
-import { createFailFastRedis, type Redis } from '@latchkey/kit/redis/redis';
+import { createFailFastRedis } from '@latchkey/kit/redis/redis';
 import { createDirectTransport } from '@latchkey/kit/rpc/client/direct-transport';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
@@ -14,7 +14,7 @@ import { TwoFactorService } from '@latchkey/proto/latchkey/identity/v1/two_facto
 import { createTestDatabase } from '@latchkey/testkit/postgres/database';
 import { testRedis } from '@latchkey/testkit/redis/redis';
 import { refusalOf } from '@latchkey/testkit/refusal';
-import { createTestClock, type TestClock } from '@latchkey/testkit/values/test-clock';
+import { createTestClock } from '@latchkey/testkit/values/test-clock';
 import pg from 'pg';
 import { afterAll } from 'vitest';
 import { createPasswords, type Passwords } from '../account/password.ts';
@@ -33,29 +33,10 @@ export interface InstanceOptions extends Partial<Omit<IdentityDeps, 'appsTranspo
 }
 
 /** The service through its RPC interface. */
-export interface TestInstance {
-  readonly service: IdentityService;
-  readonly accounts: Client<typeof AccountService>;
-  readonly apiKeys: Client<typeof ApiKeyService>;
-  readonly authentication: Client<typeof AuthenticationService>;
-  readonly credentials: Client<typeof CredentialService>;
-  readonly oidc: Client<typeof OidcService>;
-  readonly trustedIssuers: Client<typeof TrustedIssuerService>;
-  readonly twoFactor: Client<typeof TwoFactorService>;
-}
+export type TestInstance = ReturnType<typeof createInstance>;
 
 /** A service with its database and dependencies. */
-export interface TestIdentity extends TestInstance {
-  /** Environment of the instances. */
-  readonly env: Readonly<Record<string, string>>;
-  readonly apps: FakeApps;
-  readonly clock: TestClock;
-  /** The database, with the service's schema as search path. */
-  readonly db: pg.Pool;
-  readonly redis: Redis;
-  /** Opens another instance on the same servers; it stops with the first. */
-  connect(options?: InstanceOptions): TestInstance;
-}
+export type TestIdentity = Awaited<ReturnType<typeof openTestIdentity>>;
 
 const silent = createLogger('identity', 'silent');
 const ENV = { REDIS_URL: 'redis://localhost', SECRET_KEY: 'test-secret-key-of-32-characters!', LOG_LEVEL: 'silent' };
@@ -70,19 +51,22 @@ export async function migrateIdentity(databaseUrl: string): Promise<string[]> {
  * Opens the service on a new database until the tests of the file end. It is not started:
  * background work would add statements to those that tests count.
  */
-export async function openTestIdentity(ownEnv: Readonly<Record<string, string>> = {}): Promise<TestIdentity> {
+export async function openTestIdentity(ownEnv: Readonly<Record<string, string>> = {}) {
   const database = await createTestDatabase({ schema: 'identity', migrate: migrateIdentity });
-  const env = { ...ENV, DATABASE_URL: database.url, REDIS_URL: (await testRedis()).url, ...ownEnv };
+  const { REDIS_URL: redisUrl = (await testRedis()).url } = ownEnv;
+  const env: Readonly<Record<string, string>> = { ...ENV, DATABASE_URL: database.url, ...ownEnv, REDIS_URL: redisUrl };
   const apps = createFakeApps();
   const clock = createTestClock();
+  /** The database, with the service's schema as search path. */
   const db = new pg.Pool({ connectionString: database.url, options: '-c search_path=identity', max: 4 });
   // Dropping the database may end connections that the pool has already forgotten.
   db.on('connect', (client) => void client.on('error', () => undefined));
-  const redis = createFailFastRedis(env.REDIS_URL, silent);
+  const redis = createFailFastRedis(redisUrl, silent);
   const services: IdentityService[] = [];
   await redis.connect();
   const shared = { clock: clock.now, passwords: createTestPasswords() };
   const epochs = createEpochs(redis, silent);
+  /** Opens another instance on the same servers; it stops with the first. */
   const connect = ({ env: more, ...deps }: InstanceOptions = {}) => {
     const own = { ...shared, ...(more?.REDIS_URL === undefined && { epochs }), ...deps };
     const instance = createInstance({ ...env, ...more }, apps, own);
@@ -97,7 +81,7 @@ export async function openTestIdentity(ownEnv: Readonly<Record<string, string>> 
   return { ...connect(), env, apps, clock, db, redis, connect };
 }
 
-function createInstance(env: Readonly<Record<string, string>>, apps: FakeApps, deps: Partial<IdentityDeps> = {}): TestInstance {
+function createInstance(env: Readonly<Record<string, string>>, apps: FakeApps, deps: Partial<IdentityDeps> = {}) {
   const appsTransport = createRouterTransport(({ service }) => void service(ApplicationService, apps.impl));
   const service = createIdentityService(readIdentityConfig(env), { appsTransport, logger: silent, ...deps });
   const transport = createDirectTransport(service.routes, deps.logger ?? silent);

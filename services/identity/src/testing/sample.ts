@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { Account, Session, SignUpRequest } from '@latchkey/proto/latchkey/identity/v1/account_pb';
-import type { ApiKey, CreateApiKeyRequestSchema } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
+import type { CreateApiKeyRequestSchema } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import type { TestInstance } from './identity.ts';
 
 export const PASSWORD = 'correct horse battery';
@@ -27,7 +27,7 @@ export async function someAccountId(identity: TestInstance): Promise<string> {
 export const OPEN_KEY = { name: 'A key', scopes: ['applications:read', 'files:read'], allApplications: true };
 
 /** A new key, of a new account unless the settings name one. */
-export async function createSomeKey(identity: TestInstance, settings: KeySettings = {}): Promise<SomeKey> {
+export async function createSomeKey(identity: TestInstance, settings: KeySettings = {}) {
   const accountId = settings.accountId ?? (await someAccountId(identity));
   const { apiKey, plaintextKey } = await identity.apiKeys.createApiKey({ ...OPEN_KEY, ...settings, accountId });
   return { apiKey: present(apiKey), plaintextKey, accountId };
@@ -36,11 +36,7 @@ export async function createSomeKey(identity: TestInstance, settings: KeySetting
 export type KeySettings = MessageInitShape<typeof CreateApiKeyRequestSchema>;
 
 /** A key with its text and its owner. */
-export interface SomeKey {
-  readonly apiKey: ApiKey;
-  readonly plaintextKey: string;
-  readonly accountId: string;
-}
+export type SomeKey = Awaited<ReturnType<typeof createSomeKey>>;
 
 export function keyCredential(plaintextKey: string) {
   return { case: 'apiKey' as const, value: plaintextKey };

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import type { Account, Session } from '@latchkey/proto/latchkey/identity/v1/account_pb';
+import type { Session } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { SECOND_MS, type TestIdentity, type TestInstance } from './identity.ts';
 import { PASSWORD, present, sessionCredential, signUpSomeone } from './sample.ts';
 
@@ -18,20 +18,7 @@ export function codeAt(secret: string, at: Date): string {
 }
 
 /** An account with its second factor on. */
-export interface Guarded {
-  readonly account: Account;
-  /** The session that it was switched on with. */
-  readonly session: Session;
-  readonly accountId: string;
-  readonly sessionId: string;
-  readonly secret: string;
-  readonly recoveryCodes: readonly string[];
-  /** The code of a step, of now or as many later. */
-  code(stepsFromNow?: number): string;
-  /** A code that is not of now, nor of a step before or after. */
-  wrongCode(): string;
-  signIn(code?: string, password?: string): Promise<unknown>;
-}
+export type Guarded = Awaited<ReturnType<typeof guardSomeone>>;
 
 /** Id of a session. */
 export async function sessionIdOf({ authentication }: TestInstance, session: Session): Promise<string> {
@@ -40,7 +27,7 @@ export async function sessionIdOf({ authentication }: TestInstance, session: Ses
 }
 
 /** A new account with a second factor turned on a minute ago, so that no current code is used. */
-export async function guardSomeone(identity: TestIdentity): Promise<Guarded> {
+export async function guardSomeone(identity: TestIdentity) {
   const { account, session } = await signUpSomeone(identity);
   const ref = { accountId: account.id, sessionId: await sessionIdOf(identity, session) };
   const { secret } = await identity.twoFactor.setUpTwoFactor(ref);
@@ -50,15 +37,18 @@ export async function guardSomeone(identity: TestIdentity): Promise<Guarded> {
   return {
     ...ref,
     account,
+    /** The session that it was switched on with. */
     session,
     secret,
     recoveryCodes,
+    /** The code of a step, of now or as many later. */
     code: (steps = 0) => codeOf(steps),
+    /** A code that is not of now, nor of a step before or after. */
     wrongCode: () => {
       const right = [-1, 0, 1].map(codeOf);
       return present(['000000', '111111', '222222', '333333'].find((code) => !right.includes(code)));
     },
-    signIn: (code, password = PASSWORD) =>
+    signIn: (code?: string, password = PASSWORD) =>
       identity.accounts.signIn({ email: account.email, password, ...(code !== undefined && { code }) }),
   };
 }

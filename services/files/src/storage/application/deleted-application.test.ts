@@ -1,6 +1,6 @@
-import { waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
+import { holdLocks, waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
 import pg from 'pg';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { OwnedRef } from '../../testing/fake-apps.ts';
 import { cleanedUp, insertFiles, remainsOf } from '../../testing/remains.ts';
 import { storeFile } from '../../testing/stored-file.ts';
@@ -52,13 +52,11 @@ describe('the clean-up of a deleted application', () => {
     const uploads = createUploads(files.ctx);
     const ticket = await uploads.begin(ref);
     // The last statement of the commit waits for this.
-    const holder = await files.db.connect();
-    onTestFinished(() => holder.release());
-    await holder.query('begin; lock table audit_entry in share mode');
+    const release = await holdLocks(files.db, 'lock table audit_entry in share mode');
     const sending = uploads.send(ticket, Buffer.from('at the same time'));
     await waitersForLocks(files.db, 1);
     const cleaning = cleanUp(ref);
-    await waitersForLocks(files.db, 2).finally(() => holder.query('commit'));
+    await waitersForLocks(files.db, 2).finally(() => release());
     await Promise.all([sending, cleaning]);
     expect(await remains(ref)).toEqual(cleanedUp(1));
   });

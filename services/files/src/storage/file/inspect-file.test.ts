@@ -1,4 +1,5 @@
 import { createHash, generateKeyPairSync, sign } from 'node:crypto';
+import { holdLocks } from '@latchkey/testkit/postgres/lock-waits';
 import { expect, it } from 'vitest';
 import { storeFile } from '../../testing/stored-file.ts';
 import { useTestFiles } from '../../testing/test-files.ts';
@@ -57,12 +58,9 @@ it('rejects a file of another application', async () => {
 it('waits for a deletion that is under way', async () => {
   const ref = files.createOwned();
   const fileId = await storeFile(files, ref);
-  const deletion = await files.db.connect();
-  await deletion.query('begin');
-  await deletion.query('delete from file where id = $1', [fileId]);
+  const commit = await holdLocks(files.db, 'delete from file where id = $1', [fileId]);
   const inspection = reasonOf(files.client.inspectFile({ ...ref, fileId }));
-  await deletion.query('commit');
-  deletion.release();
+  await commit();
   expect(await inspection).toBe('file_not_found');
 });
 

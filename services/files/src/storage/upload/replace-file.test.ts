@@ -5,7 +5,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { ACTOR_HEADER } from '@latchkey/audit/actor';
 import { eventually } from '@latchkey/testkit/eventually';
 import { startTcpProxy } from '@latchkey/testkit/network/tcp-proxy';
-import { waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
+import { holdLocks, waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { check, loseObject } from '../../testing/damage.ts';
 import { type DownloadServer, startDownloadServer } from '../../testing/download-server.ts';
@@ -139,15 +139,12 @@ describe('a replacement', () => {
   it('takes the file that a rename under way gives the name', async () => {
     const ref = files.createOwned();
     const id = await storeFile(files, ref, { name: 'other' });
-    const rename = await files.db.connect();
-    await rename.query('begin');
-    await rename.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [`rename/${ref.applicationId}`]);
-    await rename.query(`update file set display_name = 'wanted' where id = $1`, [id]);
+    const lock = 'select pg_advisory_xact_lock(hashtextextended($1, 0))';
+    const commit = await holdLocks(files.db, lock, [`rename/${ref.applicationId}`]);
     const sent = replace(ref);
     sent.catch(() => undefined);
     await waitersForLocks(files.db, 1);
-    await rename.query('commit');
-    rename.release();
+    await commit(`update file set display_name = 'wanted' where id = '${id}'`);
     expect((await sent).id).toBe(id);
     expect(await contentsOf(ref)).toEqual([[id, 'wanted', String(NEW)]]);
   });

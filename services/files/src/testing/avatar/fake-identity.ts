@@ -1,22 +1,13 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { createRouterTransport, type ServiceImpl, type Transport } from '@connectrpc/connect';
+import { createRouterTransport, type ServiceImpl } from '@connectrpc/connect';
 import { AccountService } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 
-/** Stands for the identity service: stores each account's avatar as that does. */
-export interface FakeIdentity {
-  readonly impl: Pick<ServiceImpl<typeof AccountService>, 'setAvatar'>;
-  readonly transport: Transport;
-  avatarOf(accountId: string): string | undefined;
-  /** Run by each call, before and after it sets the avatar; may wait or throw. */
-  before: () => Promise<unknown>;
-  after: () => Promise<unknown>;
-  /** `x-latchkey-actor` and `x-request-id` of each call. */
-  readonly calls: (string | null)[][];
-}
+export type FakeIdentity = ReturnType<typeof createFakeIdentity>;
 
-export function createFakeIdentity(): FakeIdentity {
+/** Stands for the identity service: stores each account's avatar as that does. */
+export function createFakeIdentity() {
   const avatars = new Map<string, { readonly id: string; readonly at: number; readonly removed: boolean }>();
-  const impl: FakeIdentity['impl'] = {
+  const impl: Pick<ServiceImpl<typeof AccountService>, 'setAvatar'> = {
     async setAvatar({ accountId, avatarId, uploadedAt, removed }, { requestHeader }) {
       fake.calls.push(['x-latchkey-actor', 'x-request-id'].map((name) => requestHeader.get(name)));
       await fake.before();
@@ -29,16 +20,18 @@ export function createFakeIdentity(): FakeIdentity {
       return { avatarId: current.id };
     },
   };
-  const fake: FakeIdentity = {
+  const fake = {
     impl,
     transport: createRouterTransport(({ service }) => void service(AccountService, impl)),
-    avatarOf(accountId) {
+    avatarOf(accountId: string) {
       const { id, removed = true } = avatars.get(accountId) ?? {};
       return removed ? undefined : id;
     },
-    before: async () => undefined,
-    after: async () => undefined,
-    calls: [],
+    /** Run by each call, before and after it sets the avatar; may wait or throw. */
+    before: async (): Promise<unknown> => undefined,
+    after: async (): Promise<unknown> => undefined,
+    /** `x-latchkey-actor` and `x-request-id` of each call. */
+    calls: [] as (string | null)[][],
   };
   return fake;
 }

@@ -9,8 +9,8 @@ import { createReceiveAvatar, type ReceiveAvatar } from '../../avatars/receive-a
 import { createSetAvatar } from '../../avatars/set-avatar.client.ts';
 import type { FilesContext } from '../../context.ts';
 import { sweepObjectDeletions } from '../../storage/object-deletion/object-deletion.ts';
-import { type InstanceOptions, startTestFiles, type TestFiles } from '../test-files.ts';
-import { createFakeIdentity, type FakeIdentity } from './fake-identity.ts';
+import { type InstanceOptions, startTestFiles } from '../test-files.ts';
+import { createFakeIdentity } from './fake-identity.ts';
 import { plainImage } from './images.ts';
 
 export interface AvatarOptions extends Omit<InstanceOptions, 'limits'> {
@@ -26,17 +26,7 @@ export interface AvatarInstance {
   upload(accountId: string, image: Buffer | Readable, sent?: Partial<Parameters<ReceiveAvatar>[0]>): Promise<string>;
 }
 
-/** The service on a new database and folder, beside a fake identity service. */
-export interface TestAvatars extends AvatarInstance {
-  readonly files: TestFiles;
-  readonly identity: FakeIdentity;
-  /** A PNG. */
-  readonly image: Buffer;
-  connect(options?: AvatarOptions): AvatarInstance;
-  /** Makes everything due that the sweeper removes or records, and sweeps. */
-  sweepAll(): Promise<void>;
-  stop(): Promise<void>;
-}
+export type TestAvatars = Awaited<ReturnType<typeof startTestAvatars>>;
 
 /** Sends an image through an instance's {@link ReceiveAvatar}. */
 export function uploadTo(receive: ReceiveAvatar): AvatarInstance['upload'] {
@@ -60,9 +50,11 @@ export function useTestAvatars(): TestAvatars {
   return test;
 }
 
-async function startTestAvatars(): Promise<TestAvatars> {
+/** The service on a new database and folder, beside a fake identity service. */
+async function startTestAvatars() {
   const files = await startTestFiles();
   const identity = createFakeIdentity();
+  /** A PNG. */
   const image = await plainImage(60, 40).png().toBuffer();
   const webp = await plainImage(20, 20).webp().toBuffer();
   const decoders = { convert: async () => webp, close: () => undefined };
@@ -80,6 +72,7 @@ async function startTestAvatars(): Promise<TestAvatars> {
     identity,
     image,
     connect,
+    /** Makes everything due that the sweeper removes or records, and sweeps. */
     async sweepAll() {
       await files.db.query('update object_deletion set due_at = now()');
       await files.db.query(`update avatar set due_at = now() - interval '1 s' where state <> 'recorded'`);

@@ -7,15 +7,8 @@ const CHUNK_BYTES = 64 * 1024;
 /** A body that came to the end of what it had to give, or the reason why it did not. */
 export class BodyFailure extends Error {}
 
-export interface TestBody extends AsyncIterable<Uint8Array> {
-  /** Bytes that were taken from it so far. */
-  readonly taken: number;
-  /** Resolves once this many bytes were taken and more are asked for. */
-  readonly drained: Promise<void>;
-}
-
 /** Gives some bytes in pieces of 64 KiB, and then ends, fails or hangs. */
-export function bodyOf(bytes: Uint8Array, then: 'ends' | 'fails' | 'hangs' = 'ends'): TestBody {
+export function bodyOf(bytes: Uint8Array, then: 'ends' | 'fails' | 'hangs' = 'ends') {
   const { promise: drained, resolve } = Promise.withResolvers<void>();
   let taken = 0;
   async function* give() {
@@ -31,7 +24,9 @@ export function bodyOf(bytes: Uint8Array, then: 'ends' | 'fails' | 'hangs' = 'en
   const iterator = give();
   return {
     [Symbol.asyncIterator]: () => iterator,
+    /** Resolves once all bytes were taken and more are asked for. */
     drained,
+    /** Bytes that were taken from it so far. */
     get taken() {
       return taken;
     },

@@ -7,20 +7,12 @@ export type S3Operation = 'create' | 'part 1' | 'part 2' | 'complete' | 'put' | 
 /** Fate of a request. */
 export type Fault = 'fails' | 'hangs' | 'is done and never answered' | 'is answered with an error and 200';
 
-/** A way to an S3 server on which chosen requests go wrong. */
-export interface FaultProxy {
-  readonly url: string;
-  /** Sets the fault from now on; none without arguments. */
-  set(operation?: S3Operation | 'all', fault?: Fault): void;
-  /** Requests that have come so far, as `put` or `part 2`. */
-  readonly seen: readonly S3Operation[];
-  close(): Promise<void>;
-}
+export type FaultProxy = Awaited<ReturnType<typeof startFaultProxy>>;
 
 const ERROR = '<?xml version="1.0"?><Error><Code>InternalError</Code><Message>Try again</Message></Error>\n';
 
-/** Puts a proxy before an S3 server. */
-export async function startFaultProxy(endpoint: string): Promise<FaultProxy> {
+/** Puts a proxy before an S3 server, on which chosen requests go wrong. */
+export async function startFaultProxy(endpoint: string) {
   let broken: { operation: S3Operation | 'all'; fault: Fault } | undefined;
   const seen: S3Operation[] = [];
   const server = createServer((req, res) => {
@@ -36,8 +28,10 @@ export async function startFaultProxy(endpoint: string): Promise<FaultProxy> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    /** Requests that have come so far, as `put` or `part 2`. */
     seen,
-    set: (operation, fault) => {
+    /** Sets the fault from now on; none without arguments. */
+    set: (operation?: S3Operation | 'all', fault?: Fault) => {
       broken = operation && fault ? { operation, fault } : undefined;
     },
     close: async () => {
