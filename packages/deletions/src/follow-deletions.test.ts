@@ -11,7 +11,6 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { type FollowOptions, followDeletions } from './follow-deletions.ts';
 
 const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
 const logger = createLogger('test', 'silent');
 
 const application = (applicationId: string) => ({ applicationId, accountId: 'account' });
@@ -20,10 +19,10 @@ const application = (applicationId: string) => ({ applicationId, accountId: 'acc
 function open(pages: string[][], overrides: Partial<FollowOptions> = {}) {
   const clock = createTestClock();
   const startedAt = clock.now().getTime();
-  const state = { forgotten: [] as string[], reachesMs: [] as number[], isDown: false, failing: [] as string[] };
+  const state = { forgotten: [] as string[], reachesMs: [] as (number | undefined)[], isDown: false, failing: [] as string[] };
   const listDeletedApplications = ({ deletedSince, pageToken }: ListDeletedApplicationsRequest) => {
     if (state.isDown) throw new Error('not now');
-    if (pageToken === '' && deletedSince) state.reachesMs.push(startedAt - timestampDate(deletedSince).getTime());
+    if (pageToken === '') state.reachesMs.push(deletedSince && startedAt - timestampDate(deletedSince).getTime());
     const next = Number(pageToken) + 1;
     const applications = (pages[next - 1] ?? []).map(application);
     return { applications, nextPageToken: next < pages.length ? `${next}` : '' };
@@ -34,7 +33,6 @@ function open(pages: string[][], overrides: Partial<FollowOptions> = {}) {
     appsTransport: createRouterTransport(({ service }) => void service(ApplicationService, { listDeletedApplications })),
     clock: clock.now,
     logger,
-    firstReachMs: HOUR_MS,
     selectPending: async (deleted) => deleted.filter(({ applicationId }) => applicationId !== 'known'),
     async forget({ applicationId }) {
       state.forgotten.push(applicationId);
@@ -46,21 +44,20 @@ function open(pages: string[][], overrides: Partial<FollowOptions> = {}) {
 }
 
 describe('the reconciliation of deletions', () => {
-  it('forgets what is pending on every page, and starts where the last one did, less 5 minutes', async () => {
+  it('forgets what is pending on every page, and then starts where the last one did, less 5 minutes', async () => {
     const { clock, state, reconcile } = open([['a', 'known'], ['b'], []]);
     await reconcile();
     clock.advance(2 * MINUTE_MS);
     await reconcile();
     await reconcile();
     expect(state.forgotten).toEqual(['a', 'b', 'a', 'b', 'a', 'b']);
-    expect(state.reachesMs).toEqual([HOUR_MS, 5 * MINUTE_MS, 3 * MINUTE_MS]);
+    expect(state.reachesMs).toEqual([undefined, 5 * MINUTE_MS, 3 * MINUTE_MS]);
   });
 
-  it('can reach back to the first deletion, and starts with what was forgotten in part', async () => {
+  it('starts with what was forgotten in part', async () => {
     const selectUnfinished = async () => [application('half')];
-    const { clock, state, reconcile } = open([['a']], { firstReachMs: Number.POSITIVE_INFINITY, selectUnfinished });
+    const { state, reconcile } = open([['a']], { selectUnfinished });
     await reconcile();
-    expect(state.reachesMs).toEqual([clock.now().getTime()]);
     expect(state.forgotten).toEqual(['half', 'a']);
   });
 
@@ -76,7 +73,7 @@ describe('the reconciliation of deletions', () => {
     expect(state.forgotten).toEqual(ids);
     state.failing = [];
     await reconcile();
-    expect(state.reachesMs).toEqual([HOUR_MS, HOUR_MS]);
+    expect(state.reachesMs).toEqual([undefined, undefined]);
   });
 
   it('ends when it is aborted, and reaches back as far again', async () => {
@@ -90,7 +87,7 @@ describe('the reconciliation of deletions', () => {
     await reconcile(stop.signal);
     expect(seen).toEqual(['a']);
     await reconcile();
-    expect(state.reachesMs).toEqual([HOUR_MS, HOUR_MS]);
+    expect(state.reachesMs).toEqual([undefined, undefined]);
     const hanging = createRouterTransport(
       ({ service }) => void service(ApplicationService, { listDeletedApplications: () => new Promise(() => undefined) }),
     );

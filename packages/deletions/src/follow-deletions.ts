@@ -19,8 +19,6 @@ export interface FollowOptions {
   readonly appsTransport: Transport;
   readonly clock: () => Date;
   readonly logger: Logger;
-  /** Age of the oldest deletions of the first reconciliation, in milliseconds; Infinity for all. */
-  readonly firstReachMs: number;
   /** The given applications that the service has not forgotten. */
   readonly selectPending: (deleted: readonly DeletedApplication[]) => Promise<readonly DeletedApplication[]>;
   /** Applications that a stopped process has forgotten in part. None unless set. */
@@ -40,11 +38,11 @@ const FAILURES_MAX = 10;
 
 /**
  * Forgets deleted applications in two ways: by a queue worker, promptly, and by a sweep that
- * reconciles with the apps service, as Redis may lose jobs. A sweep reads the deletions since the
- * start of the last complete one, and those of an overlap before it.
+ * reconciles with the apps service, as Redis may lose jobs. The first sweep reads all deletions that
+ * are retained; each later one those since the start of the last complete one, less an overlap.
  */
 export function followDeletions(options: FollowOptions): { readonly worker: QueueWorker; readonly reconcile: Sweep } {
-  const { service, redisUrl, appsTransport, clock, logger, firstReachMs, selectPending, selectUnfinished, forget } = options;
+  const { service, redisUrl, appsTransport, clock, logger, selectPending, selectUnfinished, forget } = options;
   const client = createClient(ApplicationService, appsTransport);
   const worker = createQueueWorker({
     url: redisUrl,
@@ -56,9 +54,9 @@ export function followDeletions(options: FollowOptions): { readonly worker: Queu
       if (name === 'deleted') await forget(deletionEvent.parse(data));
     },
   });
-  async function* findPending(since: Date, signal: AbortSignal) {
+  async function* findPending(since: Date | undefined, signal: AbortSignal) {
     yield* (await selectUnfinished?.()) ?? [];
-    const request = { deletedSince: timestampFromDate(since), pageSize: PAGE_SIZE };
+    const request = { ...(since && { deletedSince: timestampFromDate(since) }), pageSize: PAGE_SIZE };
     let pageToken = '';
     do {
       const page = await client.listDeletedApplications(
@@ -72,9 +70,9 @@ export function followDeletions(options: FollowOptions): { readonly worker: Queu
   let completedAt: number | undefined;
   const reconcile: Sweep = async (signal) => {
     const now = clock().getTime();
-    const since = completedAt === undefined ? now - firstReachMs : completedAt - OVERLAP_MS;
+    const since = completedAt === undefined ? undefined : new Date(completedAt - OVERLAP_MS);
     const failures: unknown[] = [];
-    for await (const application of findPending(new Date(Math.max(0, since)), signal)) {
+    for await (const application of findPending(since, signal)) {
       if (signal.aborted) return;
       await forget(application, signal).catch((err: unknown) => void failures.push(err));
     }

@@ -8,7 +8,7 @@ import { createDeletedAccountsSweep } from './avatars/deleted-accounts.consumer.
 import type { FilesConfig } from './config.ts';
 import type { FilesContext, Peers } from './context.ts';
 import { selectHalfDeleted, selectUnmarked } from './storage/application/deleted-application.store.ts';
-import { cleanUpApplication, EVENT_LOG_MS, purgeTombstones } from './storage/application/deleted-application.ts';
+import { cleanUpApplication, purgeTombstones } from './storage/application/deleted-application.ts';
 import { sweepObjectDeletions } from './storage/object-deletion/object-deletion.ts';
 import { reportUnknownObjects } from './storage/reconciler/unknown-objects.ts';
 import { sweepResumableUploads } from './storage/resumable-upload/resumable-upload.ts';
@@ -31,7 +31,6 @@ export function createSweepers(
   const objects = every(limits.sweepIntervalMs, { objects: (signal) => sweepObjectDeletions(ctx, signal) });
   const deletions = followDeletions({
     ...{ service: 'files', redisUrl: redisUrls(config).queues, appsTransport, clock: ctx.clock, logger },
-    firstReachMs: EVENT_LOG_MS,
     selectUnfinished: () => selectHalfDeleted(ctx.db, HALF_DELETED_MAX),
     selectPending: (deleted) => selectUnmarked(ctx.db, deleted),
     forget: (application) => cleanUpApplication(ctx, application, objects.wake),

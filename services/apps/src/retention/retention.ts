@@ -1,12 +1,10 @@
+import { DELETIONS_RETAINED_MS } from '@latchkey/deletions/retention';
 import type { Sweep } from '@latchkey/kit/sweeper/sweeper';
 import type { Db } from '../db/schema.ts';
 import { deleteExpiredEvents } from './retention.store.ts';
 
-const DAY_MS = 24 * 3_600_000;
 /** Age to which events are retained; docs/events.md promises it to live clients. */
-const EVENTS_MS = DAY_MS;
-/** Longer, as services that were away still have to clean up. */
-const DELETIONS_MS = 30 * DAY_MS;
+const EVENTS_MS = 24 * 3_600_000;
 /** Newest events of an application that live clients can read again. */
 const EVENTS_MAX = 1_000;
 
@@ -25,7 +23,7 @@ export function createRetentionSweep(
 ): Sweep {
   return async (signal) => {
     const before = (ageMs: number) => new Date(clock().getTime() - ageMs);
-    const retained = { eventsAfter: before(EVENTS_MS), deletionsAfter: before(DELETIONS_MS), count: eventCount };
+    const retained = { eventsAfter: before(EVENTS_MS), deletionsAfter: before(DELETIONS_RETAINED_MS), count: eventCount };
     let after: string | undefined = BEFORE_ALL;
     while (after !== undefined && !signal.aborted)
       after = await deleteExpiredEvents(db, retained, { after, applicationsMax, eventsMax: BATCH_MAX });

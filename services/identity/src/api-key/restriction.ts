@@ -13,8 +13,6 @@ export function createDeletionFollower(ctx: RestrictionContext, sources: Pick<Fo
     service: 'identity',
     clock: ctx.clock,
     logger: ctx.logger,
-    // Keys may name applications that were deleted before this release.
-    firstReachMs: Number.POSITIVE_INFINITY,
     selectPending: (deleted) => selectListed(ctx.db, deleted),
     forget: (application, signal) => removeFromRestrictions(ctx, application, signal),
   });

@@ -121,20 +121,20 @@ async function failAt(position: number, moment: 'before' | 'after', run: () => P
 }
 
 describe('tombstones', () => {
-  it('are deleted after 25 hours, once the application is cleaned up', async () => {
+  it('are deleted after 30 days and an hour, once the application is cleaned up', async () => {
     const [old, young, half] = [await ownedWith(1), await ownedWith(1), await ownedWith(1)];
     for (const ref of [old, young]) await cleanUp(ref);
     const insert = `insert into deleted_application (application_id, created_at) values ($1, now() - $2::interval)
       on conflict (application_id) do update set created_at = excluded.created_at`;
-    await files.db.query(insert, [old.applicationId, '25 hours 1 minute']);
-    await files.db.query(insert, [young.applicationId, '24 hours 59 minutes']);
-    await files.db.query(insert, [half.applicationId, '30 hours']);
+    await files.db.query(insert, [old.applicationId, '721 hours 1 minute']);
+    await files.db.query(insert, [young.applicationId, '720 hours 59 minutes']);
+    await files.db.query(insert, [half.applicationId, '730 hours']);
     // More than a batch.
     await files.db.query(
-      `insert into deleted_application select gen_random_uuid(), now() - interval '26 hours', now() from generate_series(1, 1100)`,
+      `insert into deleted_application select gen_random_uuid(), now() - interval '722 hours', now() from generate_series(1, 1100)`,
     );
     await purgeTombstones(files.ctx, new AbortController().signal);
-    const expired = `select from deleted_application where created_at < now() - interval '25 hours'`;
+    const expired = `select from deleted_application where created_at < now() - interval '721 hours'`;
     expect((await files.db.query(expired)).rowCount).toBe(1);
     const left = await Promise.all([old, young, half].map(remains));
     expect(left.map(({ isMarked }) => isMarked)).toEqual([false, true, true]);

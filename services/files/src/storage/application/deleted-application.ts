@@ -1,6 +1,7 @@
 import { SERVICE_ORIGIN } from '@latchkey/audit/actor';
 import { recordAudit } from '@latchkey/audit/record';
 import type { DeletedApplication } from '@latchkey/deletions/follow-deletions';
+import { DELETIONS_RETAINED_MS } from '@latchkey/deletions/retention';
 import type { FilesContext } from '../../context.ts';
 import { deleteFiles } from '../file/file.store.ts';
 import { describeChange } from '../file/file.ts';
@@ -16,9 +17,8 @@ type CleanUpContext = Pick<FilesContext, 'db' | 'logger'>;
 
 const BATCH_MAX = 500;
 
-export const EVENT_LOG_MS = 24 * 3_600_000;
-/** For clocks that differ: no event announces an application without a tombstone. */
-const TOMBSTONE_MS = EVENT_LOG_MS + 3_600_000;
+/** An hour more, for clocks that differ: an application that is still listed has its tombstone. */
+const TOMBSTONE_MS = DELETIONS_RETAINED_MS + 3_600_000;
 
 /**
  * Cleans up a deleted application: from the first commit on it takes no files, then its files go in
