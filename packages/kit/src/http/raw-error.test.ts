@@ -66,19 +66,4 @@ describe('a rejected upgrade', () => {
     expect(client.received().match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 401']);
     await eventually(async () => (await connections()) === 0);
   });
-
-  it('survives a client that goes away meanwhile', async () => {
-    const sockets: Duplex[] = [];
-    const { open, connections } = await startNodeServer(
-      () => undefined,
-      (server) => void server.on('upgrade', (_req, socket: Duplex) => void sockets.push(socket)),
-    );
-    const client = await open(UPGRADE);
-    await eventually(() => sockets.length === 1);
-    const [socket] = sockets as [Duplex];
-    endWithEnvelope(socket, errors.key_unknown());
-    expect(() => socket.emit('error', new Error('reset'))).not.toThrow();
-    client.socket.resetAndDestroy();
-    await eventually(async () => (await connections()) === 0);
-  });
 });

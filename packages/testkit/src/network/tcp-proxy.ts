@@ -1,24 +1,10 @@
 import { connect, createServer, type Socket } from 'node:net';
 import { findFreePort } from '@latchkey/embedded/process/free-port';
 
-/** A proxy in front of a server that can fail in several ways. */
-export interface TcpProxy {
-  readonly url: string;
-  /** Accepts connections and bytes and passes none on, like a server after SIGSTOP. */
-  freeze(): void;
-  /** Passes no byte on over the open connections, and all over new ones. */
-  abandon(): void;
-  /** Cuts every connection and rejects new ones, like a server that is gone. */
-  cut(): Promise<void>;
-  /** Cuts the connection of the next client that sends the text, before the response. */
-  loseAnswerTo(text: string): void;
-  /** Passes everything on again, first what is buffered. */
-  restore(): Promise<void>;
-  close(): Promise<void>;
-}
+export type TcpProxy = Awaited<ReturnType<typeof startTcpProxy>>;
 
-/** Puts a proxy before the server that a URL names. */
-export async function startTcpProxy(targetUrl: string): Promise<TcpProxy> {
+/** Puts a proxy that can fail in several ways before the server that a URL names. */
+export async function startTcpProxy(targetUrl: string) {
   const target = new URL(targetUrl);
   const sockets = new Set<Socket>();
   let frozen = false;
@@ -58,15 +44,20 @@ export async function startTcpProxy(targetUrl: string): Promise<TcpProxy> {
   };
   return {
     url: url.href,
+    /** Accepts connections and bytes and passes none on, like a server after SIGSTOP. */
     freeze() {
       frozen = true;
       pauseAll();
     },
+    /** Passes no byte on over the open connections, and all over new ones. */
     abandon: pauseAll,
+    /** Cuts every connection and rejects new ones, like a server that is gone. */
     cut,
-    loseAnswerTo(text) {
+    /** Cuts the connection of the next client that sends the text, before the response. */
+    loseAnswerTo(text: string) {
       lost = text;
     },
+    /** Passes everything on again, first what is buffered. */
     async restore() {
       frozen = false;
       for (const socket of sockets) socket.resume();

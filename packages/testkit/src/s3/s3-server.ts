@@ -11,21 +11,14 @@ import { findGoProgram } from '../process/go-program.ts';
 const VERSITYGW = { name: 'github.com/versity/versitygw', version: 'v1.8.0' };
 const START_TIMEOUT_MS = 15_000;
 
-/** An S3 server of others: versitygw on a folder. */
-export interface S3Server {
-  readonly endpoint: string;
-  readonly region: string;
-  readonly accessKeyId: string;
-  readonly secretAccessKey: string;
-  stop(): Promise<void>;
-}
+export type S3Server = Exclude<Awaited<ReturnType<typeof startS3Server>>, { readonly unavailable: string }>;
 
 /**
- * Starts an empty server on 127.0.0.1, which ends with this process.
+ * Starts an empty S3 server of others, versitygw on a folder, on 127.0.0.1, which ends with this process.
  *
  * @returns why this machine has no S3 server, for the names of skipped tests, if it has none
  */
-export async function startS3Server(): Promise<S3Server | { readonly unavailable: string }> {
+export async function startS3Server() {
   const command = await findGoProgram(VERSITYGW, 'cmd/versitygw');
   if (typeof command !== 'string') return command;
   const dir = await mkdtemp(join(tmpdir(), 'latchkey-s3-'));

@@ -50,7 +50,7 @@ describe('the response to a broken request', () => {
 });
 
 describe('a client that goes away', () => {
-  const ROUNDS = 40;
+  const ROUNDS = 16;
 
   async function abandon(bytes: string, when: (socket: Socket) => Promise<unknown>): Promise<void> {
     const socket = connect(gateway.port, '127.0.0.1');

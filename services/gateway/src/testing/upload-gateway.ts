@@ -28,22 +28,22 @@ export const fileErrors = createErrors<typeof FileError>(FileErrorSchema);
 export type DataPathKind = 'direct' | 'remote';
 
 /** Requests of the fake files service, and its next response. */
-export interface FakeFiles {
-  readonly begun: Array<MessageShape<typeof BeginUploadRequestSchema>>;
+const createFakeFiles = () => ({
+  begun: [] as Array<MessageShape<typeof BeginUploadRequestSchema>>,
   /** Sizes of the complete bodies. */
-  readonly whole: number[];
+  whole: [] as number[],
   /** Bodies that have begun, and that broke off. */
-  received: number;
-  broken: number;
-  byteSizeMax: number;
+  received: 0,
+  broken: 0,
+  byteSizeMax: Number.POSITIVE_INFINITY,
   /** Error of beginUpload. */
-  refusal: Error | undefined;
+  refusal: undefined as Error | undefined,
   /** The file of a repeated upload. */
-  stored: MessageInitShape<typeof UploadFileResponseSchema> | undefined;
-  beforeReading: () => Promise<void>;
-}
+  stored: undefined as MessageInitShape<typeof UploadFileResponseSchema> | undefined,
+  beforeReading: async () => {},
+});
 
-function fakeUpload(fake: FakeFiles): FilesDataPath['upload'] {
+function fakeUpload(fake: ReturnType<typeof createFakeFiles>): FilesDataPath['upload'] {
   return async (ticket, body: IncomingMessage) => {
     if (ticket !== TICKET) throw new Error('not the ticket that was issued');
     fake.received += 1;
@@ -110,16 +110,7 @@ export async function startUploadGateway(
   kind: DataPathKind,
   options: Pick<FilesDataPath, 'download'> = { download: unexpected },
 ) {
-  const fake: FakeFiles = {
-    begun: [],
-    whole: [],
-    received: 0,
-    broken: 0,
-    byteSizeMax: Number.POSITIVE_INFINITY,
-    refusal: undefined,
-    stored: undefined,
-    beforeReading: async () => undefined,
-  };
+  const fake = createFakeFiles();
   const logged: Array<Record<string, unknown>> = [];
   const { dataPath, stop: stopDataPath } = await startDataPath(kind, { upload: fakeUpload(fake), ...options });
   const gateway = await startTestGateway({

@@ -54,7 +54,7 @@ it.each([
   ['text that is not UTF-8', [text(Buffer.from([0xc3, 0x28]))], 1007],
   ['101 messages in 10 s', repeat(101, text('x')), 4201],
   ['101 pongs in 10 s', repeat(101, clientFrame(OPCODE.pong)), 4201],
-  ['100,000 pings', repeat(100_000, clientFrame(OPCODE.ping)), 4201],
+  ['10,000 pings', repeat(10_000, clientFrame(OPCODE.ping)), 4201],
 ])('closes for %s, and other sockets receive events', async (_what, frames, code) => {
   const [socket, neighbour] = [await open(), await open()];
   socket.send(...frames);

@@ -134,7 +134,7 @@ describe('rejects with the error envelope', () => {
     };
     const frame = () => clientFrame(below(16), noise(), { isFinal: below(2) > 0, hasReservedBit: below(8) === 0 });
     const kinds = [noise, mutate, () => Buffer.concat([request, noise()]), () => Buffer.concat([request, frame(), frame()])];
-    const exchanges = Array.from({ length: 400 }, async () => {
+    const exchanges = Array.from({ length: 120 }, async () => {
       const { client } = await openRawSocket(node.port, (kinds[below(kinds.length)] as () => Buffer)());
       client.socket.end();
       await client.ended;
