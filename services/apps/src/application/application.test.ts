@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { AS_CALLER, auditReader, CALLER } from '@latchkey/audit/testing/audit-reader';
+import { whileFailing } from '@latchkey/audit/testing/failing-table';
 import { ApplicationStatus, RuntimeKeyType } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { holdLocks, waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
 import { NOT_FOUND, refusalOf } from '@latchkey/testkit/refusal';
 import { describe, expect, it } from 'vitest';
-import { whileFailing } from '../testing/failing-table.ts';
 import { eventsOf, everything, holdRow } from '../testing/rows.ts';
 import { type AppsInstance, ASTRAL, type OwnedRef, range, SPACES, UNSTORABLE, useTestApps } from '../testing/test-apps.ts';
 

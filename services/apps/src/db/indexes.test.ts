@@ -1,27 +1,22 @@
 import { randomUUID } from 'node:crypto';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { explain, type PlanCacheMode, type Statement, statementsOf } from '@latchkey/testkit/postgres/statements';
-import { Kysely, PostgresDialect } from 'kysely';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { lockUndelivered } from '../relay/relay.store.ts';
 import { deleteExpiredEvents } from '../retention/retention.store.ts';
 import { insertDeletions } from '../testing/rows.ts';
 import { type OwnedRef, useTestApps } from '../testing/test-apps.ts';
 import { createUsageSweep } from '../usage/usage.ts';
-import type { Db } from './schema.ts';
 
 const ACCOUNTS = 200;
 const APPLICATIONS = 10_000;
 
 const apps = useTestApps();
-/** The database as the relay has it. */
-let kysely: Db;
 /** An application of an account that has others. */
 let ref: OwnedRef;
 const statements = new Map<string, Statement[]>();
 let keys: { readonly socketKey: string; readonly httpKey: string };
 beforeAll(async () => {
-  kysely = new Kysely({ dialect: new PostgresDialect({ pool: apps.db }) });
   ref = await apps.createOwned();
   // Copies have unknown keys; what they are sealed with does not matter to a plan.
   await apps.db.query(
@@ -101,7 +96,7 @@ const CALLS: Record<string, () => Promise<unknown>> = {
     apps.client.pullApplicationEvents({ ...ref, after: { epoch: 'e1', sequence: 101n }, pageSize: 100 }),
   'a record of usage': () => apps.client.recordUsage({ counts: [{ applicationId: ref.applicationId, uploads: 1 }] }),
   'usage by day': () => apps.client.listDailyUsage({ ...ref, days: 90 }),
-  'a deletion of old usage': () => createUsageSweep({ db: kysely, clock: apps.clock.now })(new AbortController().signal),
+  'a deletion of old usage': () => createUsageSweep({ db: apps.kysely, clock: apps.clock.now })(new AbortController().signal),
   'a deletion': () => apps.client.deleteApplication(ref),
   'the first page of deletions': () => apps.client.listDeletedApplications({ pageSize: 10 }),
   'a further page of deletions since a time': () =>
@@ -110,11 +105,11 @@ const CALLS: Record<string, () => Promise<unknown>> = {
   'live states': () => apps.client.batchGetLiveStates({ applicationIds: [ref.applicationId, randomUUID()] }),
   'a deletion of expired events': () =>
     deleteExpiredEvents(
-      kysely,
+      apps.kysely,
       { eventsAfter: new Date(0), deletionsAfter: new Date(0), count: 2 },
       { after: randomUUID(), applicationsMax: 250, eventsMax: 1_000 },
     ),
-  'a poll for undelivered events': () => lockUndelivered(kysely, 100),
+  'a poll for undelivered events': () => lockUndelivered(apps.kysely, 100),
 };
 
 describe.each(['force_custom_plan', 'force_generic_plan'] as const)('with 10,000 applications and %s', (mode) => {

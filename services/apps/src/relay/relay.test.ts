@@ -1,3 +1,4 @@
+import { whileFailing } from '@latchkey/audit/testing/failing-table';
 import { createDatabase } from '@latchkey/kit/database/database';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { createQueueProducer } from '@latchkey/kit/queue/producer';
@@ -9,7 +10,6 @@ import { statementsOf } from '@latchkey/testkit/postgres/statements';
 import { type OwnRedis, startOwnRedis } from '@latchkey/testkit/redis/own-redis';
 import { refusalOf } from '@latchkey/testkit/refusal';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { whileFailing } from '../testing/failing-table.ts';
 import { readQueue } from '../testing/queue-reader.ts';
 import { eventsOf, insertDeletions, insertVersionChanges, undelivered } from '../testing/rows.ts';
 import { range, useTestApps } from '../testing/test-apps.ts';

@@ -1,7 +1,7 @@
+import { type Failure, whileFailing } from '@latchkey/audit/testing/failing-table';
 import { ReleaseStatus } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { refusalOf } from '@latchkey/testkit/refusal';
 import { describe, expect, it } from 'vitest';
-import { type Failure, whileFailing } from '../testing/failing-table.ts';
 import { eventsOf, rowOf } from '../testing/rows.ts';
 import { type OwnedRef, useTestApps } from '../testing/test-apps.ts';
 

@@ -1,9 +1,7 @@
-import { createDatabase } from '@latchkey/kit/database/database';
-import { createLogger } from '@latchkey/kit/log/logger';
 import { eventually } from '@latchkey/testkit/eventually';
 import { holdLocks, waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
 import { explain, statementsOf } from '@latchkey/testkit/postgres/statements';
-import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { deliverAll, insertVersionChanges } from '../testing/rows.ts';
 import { type OwnedRef, range, useTestApps } from '../testing/test-apps.ts';
 import { BATCH_MAX, createRetentionSweep } from './retention.ts';
@@ -15,11 +13,8 @@ beforeEach(() => apps.db.query('delete from application_event'));
 
 type Retention = Parameters<typeof createRetentionSweep>[2];
 
-function sweep(retention: Retention = {}, signal = new AbortController().signal): Promise<unknown> {
-  const database = createDatabase({ url: apps.url, schema: 'apps', logger: createLogger('apps', 'silent') });
-  onTestFinished(() => database.close());
-  return createRetentionSweep(database.db, apps.clock.now, retention)(signal);
-}
+const sweep = (retention: Retention = {}, signal = new AbortController().signal): Promise<unknown> =>
+  createRetentionSweep(apps.kysely, apps.clock.now, retention)(signal);
 
 /** Sequences in the log. */
 async function retained({ applicationId }: Pick<OwnedRef, 'applicationId'>): Promise<number[]> {

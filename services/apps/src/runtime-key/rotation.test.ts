@@ -1,9 +1,9 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { whileFailing } from '@latchkey/audit/testing/failing-table';
 import { RuntimeKeyType } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
 import { NOT_FOUND, refusalOf } from '@latchkey/testkit/refusal';
 import { describe, expect, it } from 'vitest';
-import { whileFailing } from '../testing/failing-table.ts';
 import { eventsOf, everything, holdRow, rowOf } from '../testing/rows.ts';
 import { type AppsInstance, type OwnedRef, range, useTestApps } from '../testing/test-apps.ts';
 

@@ -6,6 +6,7 @@ import { ApplicationService, type RuntimeKeys } from '@latchkey/proto/latchkey/a
 import { ReleaseService } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { createEmptyTestDatabase, createTestDatabase } from '@latchkey/testkit/postgres/database';
 import { createTestClock } from '@latchkey/testkit/values/test-clock';
+import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import { afterAll, beforeAll } from 'vitest';
 import { readAppsConfig } from '../config.ts';
@@ -80,6 +81,8 @@ export async function startTestApps(isMigrated = true) {
     url,
     /** The database with the service's schema as search path. */
     db,
+    /** The database as the service's jobs have it. */
+    kysely: new Kysely<unknown>({ dialect: new PostgresDialect({ pool: db }) }),
     /** Another instance on the same database; it stops with the first. */
     connect,
     async createOwned(name = 'Application'): Promise<OwnedRef> {

@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { createDatabase } from '@latchkey/kit/database/database';
-import { createLogger } from '@latchkey/kit/log/logger';
 import { refusalOf } from '@latchkey/testkit/refusal';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { type OwnedRef, useTestApps } from '../testing/test-apps.ts';
 import { createUsageSweep } from './usage.ts';
 
@@ -14,13 +12,7 @@ const apps = useTestApps();
 /** Rows without the names of messages. */
 async function usageOf(ref: OwnedRef, days: number) {
   const response = await apps.client.listDailyUsage({ ...ref, days });
-  return response.days.map(({ date, events, downloads, uploads, clientsMax }) => ({
-    date,
-    events,
-    downloads,
-    uploads,
-    clientsMax,
-  }));
+  return response.days.map(({ $typeName: _, ...day }) => day);
 }
 
 const dateOf = (daysAgo: number) => new Date(apps.clock.now().getTime() - daysAgo * DAY_MS).toISOString().slice(0, 10);
@@ -66,9 +58,7 @@ it('is stored for 90 days, and not longer than its application', async () => {
   }
   await apps.client.deleteApplication(deleted);
   expect(await stored(deleted)).toBe(0);
-  const { db, close } = createDatabase({ url: apps.url, schema: 'apps', logger: createLogger('apps', 'silent') });
-  onTestFinished(close);
-  const sweep = createUsageSweep({ db, clock: apps.clock.now });
+  const sweep = createUsageSweep({ db: apps.kysely, clock: apps.clock.now });
   for (const [days, left] of [
     [87, 2],
     [1, 1],

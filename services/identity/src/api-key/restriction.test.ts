@@ -1,21 +1,18 @@
 import { createRouterTransport } from '@connectrpc/connect';
 import { auditReader } from '@latchkey/audit/testing/audit-reader';
-import { createDatabase } from '@latchkey/kit/database/database';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { eventually } from '@latchkey/testkit/eventually';
 import { holdLocks, waitersForLocks } from '@latchkey/testkit/postgres/lock-waits';
 import { statementsOf } from '@latchkey/testkit/postgres/statements';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { DAY_MS, MINUTE_MS, openTestIdentity, outcomeOf } from '../testing/identity.ts';
 import { createSomeKey, someAccountId } from '../testing/sample.ts';
 import { createDeletionFollower, removeFromRestrictions } from './restriction.ts';
 
 const identity = await openTestIdentity();
 const logger = createLogger('identity', 'silent');
-const own = createDatabase<unknown>({ url: identity.env.DATABASE_URL ?? '', schema: 'identity', logger });
-afterAll(() => own.close());
-const ctx = { db: own.db, clock: identity.clock.now, logger };
+const ctx = { db: identity.kysely, clock: identity.clock.now, logger };
 
 /** A key that lists two applications of its account. */
 async function createRestrictedKey() {

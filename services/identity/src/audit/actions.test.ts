@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { AS_CALLER, auditReader, CALLER, type ShownEntry } from '@latchkey/audit/testing/audit-reader';
+import { whileFailing } from '@latchkey/audit/testing/failing-table';
 import { describe, expect, it } from 'vitest';
 import { finishAt, linkAt, openTestOidc, signInAt, someone } from '../testing/oidc-flow.ts';
 import { runCommand } from '../testing/operator.ts';
@@ -139,13 +140,8 @@ it('an entry and its change commit together', async () => {
   const { apiKey, accountId } = await createSomeKey(identity);
   const before = await entriesOf(accountId);
   const revoke = () => identity.apiKeys.revokeApiKey({ accountId, apiKeyId: apiKey.id }, AS_CALLER);
-  const { db } = identity;
-  await db.query(`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused'; end $$`);
   for (const table of ['api_key', 'audit_entry']) {
-    const each = 'initially deferred for each row execute function refuse()';
-    await db.query(`create constraint trigger refuse after insert or update on ${table} ${each}`);
-    await expect(revoke()).rejects.toThrow();
-    await db.query(`drop trigger refuse on ${table}`);
+    await whileFailing(identity.db, { table, when: 'commit' }, () => expect(revoke()).rejects.toThrow());
     expect(await entriesOf(accountId)).toEqual(before);
     expect((await identity.apiKeys.listApiKeys({ accountId })).apiKeys).toEqual([apiKey]);
   }

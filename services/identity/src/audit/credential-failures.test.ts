@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { OPERATOR } from '@latchkey/audit/actor';
 import { AS_CALLER, auditReader } from '@latchkey/audit/testing/audit-reader';
-import { createDatabase } from '@latchkey/kit/database/database';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { holdLocks } from '@latchkey/testkit/postgres/lock-waits';
 import { expect, test } from 'vitest';
@@ -59,8 +58,7 @@ test('failures within a session are recorded apart from those of sign-in', async
 
 test('failures are bounded and correctly dated while the database is slow', async () => {
   const logger = createLogger('identity', 'silent');
-  const own = createDatabase<unknown>({ url: identity.env.DATABASE_URL ?? '', schema: 'identity', logger });
-  const log = createCredentialFailureLog(own.db, logger, 5);
+  const log = createCredentialFailureLog(identity.kysely, logger, 5);
   const all: string[] = [];
   const fail = (count: number) => {
     const accountIds = Array.from({ length: count }, () => randomUUID());
@@ -78,8 +76,7 @@ test('failures are bounded and correctly dated while the database is slow', asyn
   await release('select pg_sleep(1)');
   await log.flush();
   const written = 'select account_id, at from audit_entry where account_id = any($1)';
-  const { rows } = await own.pool.query(written, [all]);
-  await own.close();
+  const { rows } = await identity.db.query(written, [all]);
   expect(rows.map(({ account_id }) => account_id).sort()).toEqual(accountIds.sort());
   for (const { at } of rows) expect(at.getTime()).toBeLessThan(times[0].now.getTime() + 500);
 });

@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
 import { createRouterTransport } from '@connectrpc/connect';
-import { createDatabase } from '@latchkey/kit/database/database';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { ApplicationService } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { explain, type PlanCacheMode, type Statement, statementsOf } from '@latchkey/testkit/postgres/statements';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { createDeletionFollower, removeFromRestrictions } from '../api-key/restriction.ts';
 import { openTestIdentity } from '../testing/identity.ts';
 
@@ -41,14 +40,12 @@ const FILL_KEYS = `
 
 const identity = await openTestIdentity();
 const logger = createLogger('identity', 'silent');
-const own = createDatabase<unknown>({ url: identity.env.DATABASE_URL ?? '', schema: 'identity', logger });
 
 beforeAll(async () => {
   await identity.db.query(FILL_ACCOUNTS, [SMALL_ACCOUNTS]);
   await identity.db.query(FILL_KEYS, [KEYS, SMALL_ACCOUNTS, LISTING]);
   await identity.db.query('vacuum analyze api_key');
 });
-afterAll(() => own.close());
 
 /** The indexes and rows of keys that a statement reads. */
 async function planOf(statement: Statement, mode: PlanCacheMode) {
@@ -64,7 +61,7 @@ async function planOf(statement: Statement, mode: PlanCacheMode) {
 describe.each(['large', 'small-7'])('after a deletion of the account %s', (account) => {
   const deleted = { accountId: idOf(account), applicationId: idOf(`${account} 3`) };
   const unlisted = { accountId: deleted.accountId, applicationId: idOf(`${account} unlisted`) };
-  const ctx = { db: own.db, clock: () => new Date(), logger };
+  const ctx = { db: identity.kysely, clock: () => new Date(), logger };
 
   it.each(MODES)('its keys are found by the application, with %s', async (mode) => {
     const sent = await statementsOf(() => removeFromRestrictions(ctx, unlisted));

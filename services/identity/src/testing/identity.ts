@@ -15,6 +15,7 @@ import { createTestDatabase } from '@latchkey/testkit/postgres/database';
 import { testRedis } from '@latchkey/testkit/redis/redis';
 import { refusalOf } from '@latchkey/testkit/refusal';
 import { createTestClock } from '@latchkey/testkit/values/test-clock';
+import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import { afterAll } from 'vitest';
 import { createPasswords, type Passwords } from '../account/password.ts';
@@ -61,6 +62,8 @@ export async function openTestIdentity(ownEnv: Readonly<Record<string, string>> 
   const db = new pg.Pool({ connectionString: database.url, options: '-c search_path=identity', max: 4 });
   // Dropping the database may end connections that the pool has already forgotten.
   db.on('connect', (client) => void client.on('error', () => undefined));
+  /** The database as the service's jobs have it. */
+  const kysely = new Kysely<unknown>({ dialect: new PostgresDialect({ pool: db }) });
   const redis = createFailFastRedis(redisUrl, silent);
   const services: IdentityService[] = [];
   await redis.connect();
@@ -78,7 +81,7 @@ export async function openTestIdentity(ownEnv: Readonly<Record<string, string>> 
     await Promise.all([db.end(), ...services.map((service) => service.stop())]);
     await database.drop();
   });
-  return { ...connect(), env, apps, clock, db, redis, connect };
+  return { ...connect(), env, apps, clock, db, kysely, redis, connect };
 }
 
 function createInstance(env: Readonly<Record<string, string>>, apps: FakeApps, deps: Partial<IdentityDeps> = {}) {

@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { AS_CALLER, auditReader, CALLER, type ShownEntry } from '@latchkey/audit/testing/audit-reader';
+import { whileFailing } from '@latchkey/audit/testing/failing-table';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { OwnedRef } from '../../testing/fake-apps.ts';
 import { storeFile } from '../../testing/stored-file.ts';
@@ -85,7 +86,7 @@ describe('the audit log', () => {
     const rename = () => files.client.renameFile({ ...ref, fileId, fileName: 'renamed' }, AS_CALLER);
     const state = async () => (await files.db.query('select display_name from file where id = $1', [fileId])).rows;
     for (const table of ['file', 'audit_entry']) {
-      await whileCommitsFail(table, async () => {
+      await whileFailing(files.db, { table, when: 'commit' }, async () => {
         await expect(rename()).rejects.toThrow();
         await expect(files.client.deleteFile({ ...ref, fileId }, AS_CALLER)).rejects.toThrow();
         await expect(uploadFor(ref, 'never')).rejects.toThrow();
@@ -97,14 +98,3 @@ describe('the audit log', () => {
     expect(await entriesOf(ref.accountId)).toHaveLength(1);
   });
 });
-
-/** Makes every transaction fail at its end that changes the table. */
-async function whileCommitsFail(table: string, run: () => Promise<void>): Promise<void> {
-  await files.db.query(
-    `create or replace function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused by the test'; end $$`,
-  );
-  await files.db.query(
-    `create constraint trigger refuse after insert or update or delete on ${table} initially deferred for each row execute function refuse()`,
-  );
-  await run().finally(() => files.db.query(`drop trigger refuse on ${table}`));
-}

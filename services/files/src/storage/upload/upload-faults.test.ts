@@ -1,5 +1,6 @@
 import { PassThrough, Readable } from 'node:stream';
 import { Code, ConnectError } from '@connectrpc/connect';
+import { whileFailing } from '@latchkey/audit/testing/failing-table';
 import { commonErrors, toConnectError } from '@latchkey/kit/errors/errors';
 import { eventually } from '@latchkey/testkit/eventually';
 import { startTcpProxy } from '@latchkey/testkit/network/tcp-proxy';
@@ -141,12 +142,9 @@ describe('a database', () => {
 
   it('that rejects a row of the commit leaves nothing', async () => {
     const ref = files.createOwned();
-    await files.db.query(`
-      create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused'; end $$;
-      create trigger refuse before insert on application_usage for each row execute function refuse()`);
-    await expect(createUploads(files.ctx).upload(ref, SOME)).rejects.toThrow('refused');
+    const upload = () => createUploads(files.ctx).upload(ref, SOME);
+    await whileFailing(files.db, { table: 'application_usage' }, () => expect(upload()).rejects.toThrow('rejected by the test'));
     expect(await holdingsOf(files, ref)).toEqual(NOTHING);
-    await files.db.query('drop function refuse cascade');
   });
 });
 
