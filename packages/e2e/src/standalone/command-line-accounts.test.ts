@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { run } from '@latchkey/cli/testing/run';
 import { beforeEach, expect, inject, it, onTestFinished } from 'vitest';
-import { createApplication, createKey, type Owner, signUp } from '../client/caller.ts';
+import { createApplication, createKey, type Owner, PASSWORD, signUp, unique } from '../client/caller.ts';
 import { findFileId } from '../client/files.ts';
 import { signUpGuarded } from '../client/two-factor.ts';
 import { createDataDir } from '../instance/launcher-process.ts';
@@ -38,6 +38,7 @@ it('login creates a key with a second factor and ends its session; the next logi
 
   expect(await login(password, owner.nextCode())).toMatchObject({ code: 0, stderr: '' });
   expect(await run(['whoami', '--json'], env)).toMatchObject({ code: 0, stdout: expect.stringContaining(owner.email) });
+  expect(await readFile(join(folder, 'latchkey', 'profiles.json'), 'utf8')).not.toContain(password);
   const signedOut = (await owner.session.get('/api/v1/panel/audit-log', { action: 'account.signed_out' })).data.entries;
   expect(signedOut).toHaveLength(1);
   expect(await login(password, recoveryCodes[0] ?? '')).toMatchObject({ code: 0 });
@@ -87,6 +88,26 @@ it('api-keys creates a restricted key, which commands may use by id, and revokes
   const csv = (await run(['audit', '--csv', ...withPassword(owner)], env, owner.password)).stdout;
   expect(csv.split('\r\n').map((line) => line.split(',')[1])).toEqual(
     expect.arrayContaining(['action', 'application.created', 'file.uploaded', 'api_key.revoked']),
+  );
+});
+
+it('without a terminal, login signs up, and apps prints results alone on standard output, without colours', async () => {
+  const apps = (...args: string[]) => run(['apps', ...args], env);
+  const result = (stdout: unknown, stderr = '') => ({ code: 0, stdout, stderr });
+  const name = unique('ada-');
+  const signUpArgs = ['login', '--sign-up', '--username', name, '--email', `${name}@example.com`, '--password-stdin'];
+  expect(await run(signUpArgs, env, PASSWORD)).toEqual(
+    result(expect.stringMatching(new RegExp(`^Signed in to ${baseUrl} as ${name}\\.\n`))),
+  );
+  expect(await apps('create', 'Difference Engine')).toEqual(
+    result(expect.stringMatching(/^Created Difference Engine \([0-9a-f-]{36}\)\.\n$/)),
+  );
+  expect(await apps('pause', 'Difference Engine')).toEqual(result('Paused Difference Engine.\n'));
+  const listed = await apps('list', '--json');
+  expect([JSON.parse(listed.stdout), listed.stderr]).toMatchObject([[{ name: 'Difference Engine', status: 'paused' }], '']);
+  const usage = /^DAY \(UTC\) +EVENTS +DOWNLOADS +UPLOADS +MOST CLIENTS\n20\d\d-\d\d-\d\d( +\d+){4}\n$/;
+  expect(await apps('usage', 'Difference Engine', '--days', '1')).toEqual(
+    result(expect.stringMatching(usage), 'Live clients now: 0\n'),
   );
 });
 

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { eventually } from '@latchkey/testkit/eventually';
 import { programEnv } from '@latchkey/testkit/process/program-env';
@@ -12,9 +11,7 @@ const { baseUrl, realtimeUrl } = inject('latchkeyInstance');
 const TIMEOUT = { timeoutMs: 60_000 };
 /** The start of npx takes longer than the command. */
 const LATCHKEY = 'node_modules/.bin/latchkey';
-const LISTENING = new RegExp(`^${LATCHKEY} listen .*`, 'm');
 const PAUSED = '#1  latchkey.application.paused  {"status":"paused"}';
-const SHA_256 = '7a423edf0c29ef8ded113e9bd5407f4ce6db1ee558630bc7ce56fd3ca2273d5a';
 
 let folder: string;
 let env: NodeJS.ProcessEnv;
@@ -38,27 +35,6 @@ beforeEach(async () => {
     .replaceAll('/tmp/', `${folder}/`)
     .replaceAll('npx latchkey', LATCHKEY);
   expect(session).toContain(`--username ${name}`);
-});
-
-it('runs the first session of README in a pipe: results alone on standard output, and no colours', async () => {
-  const shell = await openDocumentShell(folder, env);
-  onTestFinished(() => shell.stop());
-  const login = session.replace(/^\S+( login .*)/m, `printf '%s\\n' '${PASSWORD}' | npx latchkey$1 --password-stdin`);
-  const printed = await shell.run(login.replace(LISTENING, ''));
-  expect(printed).toMatch(/^Signed in to \S+ as ada-\w+\.$/m);
-  expect(printed).toMatch(/^Created Difference Engine \([0-9a-f-]{36}\)\.$/m);
-  expect(printed).toMatch(/^release\.txt: uploaded, 10 B$/m);
-  expect(printed).toMatch(new RegExp(`^${SHA_256} {2}release\\.txt$`, 'm'));
-  expect(printed).toMatch(/^release\.txt {2}10 B {2}/m);
-  expect(printed).toMatch(/^Paused Difference Engine\.$/m);
-  expect(printed).not.toContain('\u001b');
-  const [listen = ''] = LISTENING.exec(session) ?? [];
-  await shell.runUntil(`${listen} 2> /dev/null`, new RegExp(`${PAUSED}\n$`));
-  const json = await shell.run(`${LATCHKEY} apps list --json 2> /dev/null`);
-  expect(JSON.parse(json)).toEqual([expect.objectContaining({ name: 'Difference Engine' })]);
-  const usage = await shell.run(`${LATCHKEY} apps usage "Difference Engine" --days 1`);
-  expect(usage).toMatch(/^DAY \(UTC\) +EVENTS +DOWNLOADS +UPLOADS +MOST CLIENTS\n20\d\d-\d\d-\d\d( +\d+){4}\n/m);
-  expect(await readFile(join(folder, 'config', 'latchkey', 'profiles.json'), 'utf8')).not.toContain(PASSWORD);
 });
 
 it('runs the first session of README on a terminal of 80 columns: it asks, and shows progress', async () => {

@@ -8,7 +8,7 @@ import { KEY_ROUTES, type RouteCase, SESSION_ROUTES } from '../client/routes.ts'
 
 /** `FUZZ_SEED` repeats a run, and `FUZZ_ROUNDS` makes a longer one. */
 const SEED = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 32));
-const ROUNDS = Number(process.env.FUZZ_ROUNDS ?? 1_500);
+const ROUNDS = Number(process.env.FUZZ_ROUNDS ?? 600);
 const WORKERS = 16;
 
 let owner: Owner;

@@ -1,4 +1,4 @@
-import { afterEach, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Answer, Api, SendOptions } from '../client/api.ts';
 import { createApplication, createKey, type Key, type Owner, readState, signUp } from '../client/caller.ts';
 import { ACTION, upload } from '../client/files.ts';
@@ -19,6 +19,8 @@ let elsewhere: Api;
 let states: string[];
 const callers: Record<string, Api> = {};
 const readStates = () => Promise.all([owner, stranger].map((one) => readState(one)));
+/** None of the rejected requests has changed anything. */
+const expectUnchanged = async () => expect(await readStates()).toEqual(states);
 beforeAll(async () => {
   [owner, stranger] = await Promise.all([signUp(), signUp()]);
   [own, deleted] = [await createApplication(owner.session), await createApplication(owner.session)];
@@ -32,9 +34,6 @@ beforeAll(async () => {
   elsewhere = (await createKey(owner, { applicationIds: [await createApplication(owner.session)] })).api;
   states = await readStates();
 });
-// None of the rejected requests has changed anything.
-afterEach(async () => expect(await readStates()).toEqual(states));
-
 /** Unknown ids. */
 const ids = () => [
   ...[foreign, foreign.toUpperCase(), deleted, owner.accountId, foreignFile, foreignKey.id, foreignKey.record.publicId],
@@ -71,18 +70,22 @@ async function expectLikeNever(api: Api, method: string, at: (id: string) => Tar
   }
 }
 
-it.each(APPLICATION_ROUTES.map((route) => [nameOf(route), route] as const))(
-  '%s answers for every unknown id as for one that never existed',
-  async (_name, route) => {
-    for (const [i, api] of Object.values(callers).entries())
-      await expectLikeNever(
-        api,
-        route.method,
-        (id) => ({ path: route.path, ...route.request(id) }),
-        i === 0 ? ids() : [foreign, deleted],
-      );
-  },
-);
+describe('every application route', () => {
+  afterAll(expectUnchanged);
+
+  it.each(APPLICATION_ROUTES.map((route) => [nameOf(route), route] as const))(
+    '%s answers for every unknown id as for one that never existed',
+    async (_name, route) => {
+      for (const [i, api] of Object.values(callers).entries())
+        await expectLikeNever(
+          api,
+          route.method,
+          (id) => ({ path: route.path, ...route.request(id) }),
+          i === 0 ? ids() : [foreign, deleted],
+        );
+    },
+  );
+});
 
 it.each(['delete_file', 'change_file_name'])(
   '%s answers so for a file, in an own application, in its own and in another of its account',
@@ -94,6 +97,7 @@ it.each(['delete_file', 'change_file_name'])(
     });
     await expectLikeNever(owner.session, 'POST', at(own));
     await expectLikeNever(owner.session, 'POST', at(foreign), [foreignFile]);
+    await expectUnchanged();
   },
 );
 
@@ -111,6 +115,7 @@ it.each(ID_ROUTES.map((route) => [nameOf(route), route] as const))(
     await expectLikeNever(owner.session, route.method, at, [foreignId, 'abc', '%00', encodeURIComponent("' OR 1=1 --")]);
     const answer = await elsewhere.send(route.method, ownPath, options);
     expect([answer.status, answer.code]).toEqual([403, route.scope ? 'application_forbidden' : 'session_required']);
+    await expectUnchanged();
   },
 );
 
@@ -122,6 +127,7 @@ it('a key can not be restricted to an application of another account, which has 
   await expectLikeNever(owner.session, 'POST', (one) => create([own, one]), [foreign, deleted, '']);
   const change = (one: string) => ({ path: `${KEYS}/${id}`, body: { applicationIds: [own, one] } });
   await expectLikeNever(owner.session, 'PATCH', change, [foreign, deleted]);
+  await expectUnchanged();
 });
 
 it('an own id may be written in capitals', async () => {
