@@ -31,8 +31,9 @@ it('serves only probes, and metrics with the token', async () => {
   expect(await (await fetch(`${url}/metrics`, { method: 'HEAD', headers })).text()).toBe('');
   expect([await status('/', 'GET', headers), await status('/metrics', 'POST', headers)]).toEqual([404, 405]);
   for (const path of ['/', '/metrics']) {
-    expect(await status(path)).toBe(401);
-    expect(await status(path, 'GET', { authorization: `Bearer ${TOKEN.slice(1)}` })).toBe(401);
+    for (const authorization of ['', 'Bearer', `Bearer ${TOKEN}x`, `Bearer ${TOKEN.slice(1)}`, `Basic ${TOKEN}`])
+      expect(await status(path, 'GET', { authorization })).toBe(401);
+    expect((await fetch(url + path)).headers.get('www-authenticate')).toBe('Bearer');
   }
 });
 
