@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createRetentionSweep } from '@latchkey/apps/retention/retention';
-import { Vault } from '@latchkey/apps/runtime-key/vault';
+import { Vault } from '@latchkey/apps/runtime-key/runtime-key-text';
 import { startPostgres } from '@latchkey/embedded/postgres/postgres';
 import { createDatabase } from '@latchkey/kit/database/database';
 import { createLogger } from '@latchkey/kit/log/logger';

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { Vault } from '@latchkey/apps/runtime-key/vault';
+import { Vault } from '@latchkey/apps/runtime-key/runtime-key-text';
 import pg from 'pg';
 import { SECRET_KEY, type Servers, type Side, startOurs } from '../harness/ours.ts';
 import { commandOf } from '../harness/process-tree.ts';

@@ -17,7 +17,7 @@ beforeAll(async () => {
   await pool.query(
     `insert into audit_entry (id, account_id, at, action, actor, subject, subject_id, application_id, changes)
       select gen_random_uuid(), case when i % 2 = 0 then $1::uuid else md5((i % 199)::text)::uuid end, now() - i * interval '1 minute',
-        case when i % 100 = 0 then 'thing.rare' else 'thing.done' end, 'service', 'account', $1,
+        case when i % 100 = 0 then 'account.deleted' else 'account.created' end, 'service', 'account', $1,
         case when i % 10 = 0 then $2::uuid when i % 3 = 0 then md5((i % 1000)::text)::uuid end, '{}'
       from generate_series(1, $3::int) i`,
     [accountId, applicationId, ENTRIES],
@@ -29,9 +29,9 @@ afterAll(() => pool.end());
 const before = { before: { at: { seconds: BigInt(Math.floor(Date.now() / 1000) - 86_400), nanos: 0 }, id: randomUUID() } };
 const list = (request: object) => () => log.client.listAuditEntries({ accountId, limit: 100, ...request });
 const ofApplication = { case: 'applicationId', value: applicationId };
-const ofAction = { case: 'action', value: 'thing.rare' };
-const attempt = { accountId, action: 'thing.done', subject: { kind: 'account', id: accountId } } as const;
-const surplus = { account_id: accountId, action: 'thing.done', day: new Date(Date.now() - 2 * 86_400_000) };
+const ofAction = { case: 'action', value: 'account.deleted' };
+const attempt = { accountId, action: 'account.created', subject: { kind: 'account', id: accountId } } as const;
+const surplus = { account_id: accountId, action: 'account.created', day: new Date(Date.now() - 2 * 86_400_000) };
 
 it.each<[string, () => Promise<unknown>, RegExp, index: string, rowsMax: number]>([
   ['a page', list(before), /limit/, 'audit_entry_of_account', 101],

@@ -9,7 +9,7 @@ import { insertEntriesAt, openTestAuditLog } from './testing/audit-table.ts';
 const log = await openTestAuditLog();
 
 const someEvent = (accountId: string = randomUUID(), changes: Changes = {}): AuditEvent => {
-  return { accountId, action: 'thing.done', subject: { kind: 'account', id: accountId }, changes };
+  return { accountId, action: 'account.created', subject: { kind: 'account', id: accountId }, changes };
 };
 const at = (ms: number) => new Date(Date.parse('2026-05-12T09:00:00.000Z') + ms);
 
@@ -114,14 +114,14 @@ describe('a page', () => {
     const [accountId, applicationId] = [randomUUID(), randomUUID()];
     const plain = await insertEntriesAt(log, { accountId, at: at(0) });
     const ofApplication = await insertEntriesAt(log, { accountId, at: at(1), applicationId });
-    const ofAction = await insertEntriesAt(log, { accountId, at: at(2), action: 'thing.undone' });
+    const ofAction = await insertEntriesAt(log, { accountId, at: at(2), action: 'account.deleted' });
     await insertEntriesAt(log, { accountId: randomUUID(), at: at(1), applicationId });
     expect(await log.list({ accountId })).toEqual([ofAction, ofApplication, plain].flat());
     const byApplication = (value: string) => log.list({ accountId, filter: { case: 'applicationId', value } });
     const byAction = (value: string) => log.list({ accountId, filter: { case: 'action', value } });
     expect(await byApplication(applicationId.toUpperCase())).toEqual(ofApplication);
-    expect(await byAction('thing.undone')).toEqual(ofAction);
-    for (const value of ['', 'thing', 'thing.undone\0']) expect(await byAction(value)).toEqual([]);
+    expect(await byAction('account.deleted')).toEqual(ofAction);
+    for (const value of ['', 'account', 'account.deleted\0']) expect(await byAction(value)).toEqual([]);
     for (const value of ['', 'x', randomUUID()]) expect(await byApplication(value)).toEqual([]);
     expect(await log.list({ accountId: 'invalid' })).toEqual([]);
   });

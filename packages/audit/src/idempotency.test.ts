@@ -23,7 +23,11 @@ function open({ wait = async () => undefined as unknown, holdsSecret = false } =
     runTransaction(log.db, async (tx) => {
       await wait();
       if (name === 'refused') throw new Error('refused');
-      await recordAudit(tx, SERVICE_ORIGIN, { accountId, action: 'thing.done', subject: { kind: 'account', id: accountId } });
+      await recordAudit(tx, SERVICE_ORIGIN, {
+        accountId,
+        action: 'account.created',
+        subject: { kind: 'account', id: accountId },
+      });
       return { applicationId: randomUUID() };
     }),
   );

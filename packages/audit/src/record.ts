@@ -1,3 +1,4 @@
+import type { AuditAction } from '@latchkey/contract/audit-actions';
 import { newId } from '@latchkey/kit/validation/id';
 import type { QueryExecutorProvider } from 'kysely';
 import type { Origin } from './actor.ts';
@@ -10,8 +11,7 @@ export type Changes = Readonly<Record<string, string | number | boolean | null |
 
 export interface AuditEvent {
   readonly accountId: string;
-  /** Stable, in the form `application.created`. */
-  readonly action: string;
+  readonly action: AuditAction;
   readonly subject: { readonly kind: 'account' | 'api_key' | 'application' | 'file'; readonly id: string };
   /** Application of a subject that is not an application. */
   readonly applicationId?: string;

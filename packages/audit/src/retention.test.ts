@@ -59,10 +59,10 @@ describe('entries of one action, account and day beyond the limit', () => {
     await eventually(async () => expect(await shown(accountId)).toHaveLength(PER_DAY + 1));
     const entries = await shown(accountId);
     expect(entries.slice(0, PER_DAY).map(({ action, changes }) => [action, changes.n])).toEqual(
-      [1, 2, 3, 4, 5].map((n) => ['thing.done', n]),
+      [1, 2, 3, 4, 5].map((n) => ['account.created', n]),
     );
     const until = new Date(at.getTime() + PER_DAY + 2).toISOString();
-    const changes = { action: 'thing.done', count: 3, until, credentialIds: [credentialId] };
+    const changes = { action: 'account.created', count: 3, until, credentialIds: [credentialId] };
     expect(entries.at(-1)).toEqual({ action: 'audit_log.entries_left_out', at: at.getTime() + PER_DAY, changes });
     const credentialIds = Array.from({ length: 25 }, () => randomUUID());
     await Promise.all(credentialIds.map((id) => insert(accountId, { at: new Date(at.getTime() + 50), credentialId: id })));
@@ -92,7 +92,7 @@ describe('entries of one action, account and day beyond the limit', () => {
     const [accountId, other, full] = [randomUUID(), randomUUID(), randomUUID()];
     await insert(accountId, { count: PER_DAY });
     await insert(accountId, { count: PER_DAY, at: new Date(Date.now() - 25 * 3_600_000) });
-    await insert(accountId, { count: PER_DAY, action: 'thing.undone' });
+    await insert(accountId, { count: PER_DAY, action: 'account.deleted' });
     await insert(other, { count: PER_DAY });
     await insert(full, { count: PER_DAY + 1 });
     sweep();

@@ -38,7 +38,7 @@ async function open() {
       async (tx) => {
         await sql`insert into shop.thing values (${atCommit})`.execute(tx);
         const subject = { kind: 'account', id: accountId } as const;
-        await recordAudit(tx, SERVICE_ORIGIN, { accountId, action: 'thing.done', subject });
+        await recordAudit(tx, SERVICE_ORIGIN, { accountId, action: 'account.created', subject });
         afterCommit(tx, async () => {
           await setImmediate();
           steps.push('hook');
@@ -73,7 +73,7 @@ it('succeeds where only the acknowledgement of its commit was lost', async () =>
 it('announces a change once what follows its commit is done', async () => {
   const { change, steps } = await open();
   await change();
-  expect(steps).toEqual(['hook', 'thing']);
+  expect(steps).toEqual(['hook', 'account']);
 });
 
 it('waits for a commit that is still under way on a lost connection', async () => {

@@ -1,6 +1,6 @@
 /**
  * Defaults of the limits that operators set. The service that has a limit reads the setting of the
- * same name.
+ * same name. A principal is a management key or a session.
  */
 export const DEFAULT_LIMITS = {
   RATE_LIMIT_IP_PER_MINUTE: 600,

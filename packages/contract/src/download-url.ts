@@ -1,2 +1,2 @@
-/** Lifetime of download URLs, in seconds. Services may ask for less than `min`. */
+/** Lifetime of download URLs, in seconds. `min` is that of REST: services may ask for a second. */
 export const DOWNLOAD_URL_LIFETIME_S = { min: 30, max: 3_600, default: 300 } as const;

@@ -1,7 +1,7 @@
 /** Whole runs, as each match costs more than its characters. */
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]+/gu;
 
-/** In UTF-16 units. NFC takes quadratic time, and quarters a text at most. */
+/** In UTF-16 units. NFC takes quadratic time, and leaves at least a quarter of a text. */
 const NORMALIZED_LENGTH_MAX = 512;
 
 /**

@@ -1,10 +1,10 @@
-/** Rows on a page of the files table. REST has the default. */
+/** Rows on a page of the files table. REST always uses the default. */
 export const FILES_PAGE_SIZE = { max: 100, default: 10 } as const;
 
 /** Rows on a page of the applications. */
 export const APPLICATIONS_PAGE_SIZE = 50;
 
-/** Keys on a page. Each may name 1,000 applications, and 20 have 1 MiB at most. */
+/** Keys on a page. With as many applications as they may list, they take up to 1 MiB. */
 export const API_KEYS_PAGE_SIZE = 20;
 
 /** Entries on a page of the audit log. */

@@ -1,6 +1,6 @@
 import { describeLength, VERSION } from './lengths.ts';
 
-/** Semantic Versioning 2.0.0, with numbers that are exact in JavaScript. */
+/** Semantic Versioning 2.0.0, with at most 15 digits in major, minor and patch. */
 export const SEMVER =
   /^(?:0|[1-9]\d{0,14})(?:\.(?:0|[1-9]\d{0,14})){2}(?:-(?:0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)(?:\.(?:0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*))*)?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?$/;
 
@@ -24,7 +24,7 @@ export const SIGNING_KEY_RULE = 'must be a minisign public key: the 56 character
 export const RELEASES_MAX = 500;
 /** Number of a channel's highest versions in its feed. */
 export const FEED_RECENT_RELEASES = 10;
-/** Most releases of a feed, with lower ones for other platforms and outside of roll-outs. */
+/** Most releases of a feed: lower ones are for platforms and clients without the highest. */
 export const FEED_RELEASES_MAX = 20;
 /** Notes of a feed in all, in UTF-16 units: the longest ones of the highest version fit. */
 export const FEED_NOTES_LENGTH_MAX = 2 * RELEASE_NOTES_MAX;

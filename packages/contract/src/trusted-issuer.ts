@@ -30,8 +30,8 @@ const CLAIM_VALUE_LENGTH_MAX = 1_024;
 export type TrustedClaims = Readonly<Record<string, string | number | boolean>>;
 
 export const CLAIMS_RULE =
-  'must be 1 to 20 names of up to 128 characters, one of them neither iss nor aud, ' +
-  'with texts of up to 1,024 characters, whole numbers or booleans';
+  `must be 1 to ${CLAIMS_MAX} names of up to ${CLAIM_NAME_LENGTH_MAX} characters, one of them neither iss nor aud, ` +
+  `with texts of up to ${CLAIM_VALUE_LENGTH_MAX.toLocaleString('en')} characters, whole numbers or booleans`;
 
 /** True if the value obeys {@link CLAIMS_RULE}. */
 export function isTrustedClaims(value: unknown): value is TrustedClaims {

@@ -5,7 +5,7 @@ import type { Database } from '@latchkey/kit/database/database';
 import { DEADLINES_MS } from '@latchkey/kit/rpc/deadlines';
 import { createReads } from './application/application.store.ts';
 import type { AppsConfig } from './config.ts';
-import { Vault } from './runtime-key/vault.ts';
+import { Vault } from './runtime-key/runtime-key-text.ts';
 
 /**
  * Creations run one by one for an account, changes for an application: waiting for its lock in the

@@ -28,7 +28,7 @@ const serviceSettings = z.object({
   /** Port of live events at the host of the dashboard, unless a proxy serves both on one port. */
   REALTIME_PORT: portSetting.default(8081),
   TRUSTED_PROXIES: trustedProxiesSetting,
-  /** Those of trusted proxies are unlimited. */
+  /** Trusted proxies have no limit. */
   CONNECTIONS_PER_IP: connectionsPerIpSetting,
   /** Time in which an ordered stop accepts connections, so that balancers and clients can leave. */
   DRAIN_SECONDS: integerSetting(0, 600).default(0),

@@ -13,7 +13,7 @@ import { createCookies } from './authentication/cookies.ts';
 import { createSignInFailures } from './authentication/sign-in-failures.ts';
 import { createClients } from './clients.ts';
 import type { GatewayConfig } from './config.ts';
-import { createCursorSigner } from './cursor/cursor-signer.ts';
+import { createCursorSigner } from './cursor/audit-cursor.ts';
 import type { FilesDataPath } from './files-data-path.ts';
 import { RateLimiter } from './rate-limit/rate-limiter.ts';
 import { createRateLimits } from './rate-limit/rate-limits.ts';

@@ -38,9 +38,9 @@ import { completeSignIn, type FlowOutcome, finishFlow, startFlow } from './oidc/
 import { errors } from './proto-errors.ts';
 import { listRequests, recordRequests } from './request-count/request-count.ts';
 import { endAllSessions, endSession, endSessionOf, listSessions } from './session/session.ts';
+import { fromClaimTexts } from './trusted-issuer/claim-texts.ts';
 import { exchangeToken } from './trusted-issuer/exchange-token.ts';
 import * as trustedIssuers from './trusted-issuer/trusted-issuer.ts';
-import { fromClaimTexts } from './trusted-issuer/trusted-issuer-rules.ts';
 import * as twoFactor from './two-factor/two-factor.ts';
 
 /**

@@ -55,7 +55,7 @@ interface SomeEntries {
 
 /** Inserts entries, numbered in their changes, and returns their ids. */
 export async function insertEntriesAt({ pool }: Pick<TestAuditLog, 'pool'>, entries: SomeEntries): Promise<string[]> {
-  const { accountId, at = new Date(), action = 'thing.done', applicationId, credentialId, count = 1 } = entries;
+  const { accountId, at = new Date(), action = 'account.created', applicationId, credentialId, count = 1 } = entries;
   const ids = Array.from({ length: count }, () => randomUUID());
   await pool.query(
     `insert into audit_entry (id, account_id, at, action, actor, credential_id, subject, subject_id, application_id, changes)

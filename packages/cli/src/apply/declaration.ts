@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import { FILE_NAME, FILE_NAME_LENGTH_MAX, FILE_NAME_RULE } from '@latchkey/contract/file-name';
+import { FILE_NAME, FILE_NAME_LENGTH_MAX, FILE_NAME_RULE, isFileName } from '@latchkey/contract/file-name';
 import { withoutInvisible } from '@latchkey/contract/invisible';
 import { APPLICATION_NAME, describeLength, type Length } from '@latchkey/contract/lengths';
 import { LICENSE_LEVEL, LICENSE_LEVELS_MAX } from '@latchkey/contract/license-level';
@@ -37,9 +37,8 @@ const applicationName = textOf(APPLICATION_NAME, 'Identifies the application, un
 );
 const fileName = z
   .string()
-  .regex(FILE_NAME, FILE_NAME_RULE)
-  .refine((name) => name.length <= FILE_NAME_LENGTH_MAX, FILE_NAME_RULE)
-  .meta({ maxLength: FILE_NAME_LENGTH_MAX });
+  .refine(isFileName, FILE_NAME_RULE)
+  .meta({ maxLength: FILE_NAME_LENGTH_MAX, pattern: FILE_NAME.source });
 const licenseLevel = textOf(LICENSE_LEVEL, 'License level.');
 
 const settings = z.strictObject({

@@ -89,5 +89,7 @@ function readOverlap(text: string): number {
   const [, amount, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
   const seconds = Number(amount) * SECONDS[unit as keyof typeof SECONDS];
   if (seconds <= KEY_OVERLAP_SECONDS_MAX) return seconds;
-  throw new InvalidArgumentError('It must be a time such as 30m, 24h or 7d, and 7 days at most.');
+  throw new InvalidArgumentError(
+    `It must be a time such as 30m, 24h or 7d, and ${KEY_OVERLAP_SECONDS_MAX / SECONDS.d} days at most.`,
+  );
 }

@@ -125,9 +125,9 @@ export const commonErrors = defineErrors({
   request_malformed: { kind: 'invalid', message: 'The request is not valid HTTP', rule: 'must be valid HTTP' },
   chunks_too_small: {
     kind: 'invalid',
-    message: 'The chunks of the body are too small. Send at least 256 bytes in each.',
+    message: 'The chunks of the body are too small. Send at least 256 bytes in each on average.',
     path: 'body',
-    rule: 'must be sent in chunks of at least 256 bytes',
+    rule: 'must be sent in chunks of at least 256 bytes on average',
   },
   dependency_unavailable: { kind: 'unavailable', message: 'The service is temporarily unavailable' },
   outcome_unknown: {

@@ -8,7 +8,7 @@ const FREE_BYTES = 64 * 1024;
 /** Chunks that the free bytes may have without being counted later. */
 const FREE_CHUNKS = FREE_BYTES / AVERAGE_BYTES_MIN;
 
-/** Chunks below this size are copied together, into pages of the other size, in bytes. */
+/** Chunks below this size are copied together, into buffers of PAGE_BYTES. */
 const SMALL_BYTES = 4 * 1024;
 const PAGE_BYTES = 16 * 1024;
 
@@ -38,7 +38,7 @@ export class ChunkedRequest extends IncomingMessage {
   /** Small chunks that the reader has not been given fill the beginning of the page. */
   #page: Buffer | undefined;
   #pageBytes = 0;
-  /** Chunks since the event loop's last turn. Undefined: no small chunk. */
+  /** Chunks of this turn of the event loop; undefined before the first small one. */
   #recent: { chunks: number; bytes: number } | undefined;
   #isPaused = false;
   /** Error that ended the reading of the body. */

@@ -7,11 +7,11 @@ import { closeAfterAnswer, isAnswering, isTransferring } from './connections.ts'
 import { isLingering, lingeringClose } from './lingering-close.ts';
 
 const ACCEPT_MS_MAX = 1_000;
-/** Time for an open connection to bring a request after that, in milliseconds. */
+/** Time in which an open connection may still bring a request, once none is waiting, in milliseconds. */
 const LINGER_MS = 250;
 const SWEEP_INTERVAL_MS = 20;
 const LAST_WORDS_LIMITS = { totalMs: 1_000, silenceMs: 250 };
-/** Turns of the event loop without a new connection after which none waits. */
+/** After this many turns of the event loop without a new connection, none is waiting. */
 const IDLE_TURNS = 3;
 const UNDER_WAY_MS_MAX = 20_000;
 

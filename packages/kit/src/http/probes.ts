@@ -40,7 +40,10 @@ export async function probeReadiness(check: ReadinessCheck): Promise<{ statusCod
   );
 }
 
-/** `/healthz` succeeds while the process runs, `/readyz` while it is ready. */
+/**
+ * `/healthz` succeeds while the process runs, `/readyz` while it is ready. Services check what
+ * `createDataService` says, the gateway what its `service.ts` does.
+ */
 export function registerProbes(app: FastifyInstance, checkReady: ReadinessCheck): void {
   const hidden = { schema: { hide: true } as object };
   app.get('/healthz', hidden, () => ({ status: 'ok' }));

@@ -9,8 +9,8 @@ import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import type { Db, SettingsRow } from '../db/schema.ts';
 import { createEventReads, EPOCH } from '../event/event-log.store.ts';
-import type { RuntimeKeyType } from '../runtime-key/vault.ts';
-import type { Page } from './page.ts';
+import type { RuntimeKeyType } from '../runtime-key/runtime-key-text.ts';
+import type { Page } from './page-token.ts';
 
 const SETTING_COLUMNS = ApplicationSettingsSchema.fields.map(({ name }) => name as keyof SettingsRow);
 

@@ -23,7 +23,7 @@ import { toStatus } from '../setting/setting.ts';
 import * as store from './application.store.ts';
 import type { ApplicationRef } from './application-ref.ts';
 import { changeApplication, describeChange } from './change-application.ts';
-import { parsePage, parsePageSize } from './page.ts';
+import { parsePage, parsePageSize } from './page-token.ts';
 
 /**
  * Creates an application with the defaults of the schema.

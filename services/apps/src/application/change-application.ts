@@ -1,6 +1,7 @@
 import type { Acting } from '@latchkey/audit/actor';
 import { type Changes, recordAudit } from '@latchkey/audit/record';
 import { runTransaction } from '@latchkey/audit/transaction';
+import type { AuditAction } from '@latchkey/contract/audit-actions';
 import type { AppsContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { type EventBody, logEvents, nextSequence } from '../event/event-log.ts';
@@ -9,7 +10,7 @@ import { type ApplicationRow, type ApplicationValues, lockApplication, updateApp
 import { type ApplicationRef, parseRef } from './application-ref.ts';
 
 /** The entry in the audit log of a change. */
-export function describeChange({ accountId, applicationId: id }: ApplicationRef, action: string, changes: Changes) {
+export function describeChange({ accountId, applicationId: id }: ApplicationRef, action: AuditAction, changes: Changes) {
   return { accountId, action, subject: { kind: 'application' as const, id }, changes };
 }
 
@@ -24,7 +25,7 @@ export interface ApplicationChange {
   update(values: Omit<ApplicationValues, 'last_sequence'>, event: EventBody | undefined, now: Date): Promise<void>;
   /** Adds the event of a change that deletes the row. */
   addEvent(event: EventBody, now: Date): Promise<void>;
-  record(action: string, changes: Changes): Promise<void>;
+  record(action: AuditAction, changes: Changes): Promise<void>;
 }
 
 /**

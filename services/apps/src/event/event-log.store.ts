@@ -5,7 +5,7 @@ import type { EventPosition } from '@latchkey/proto/latchkey/apps/v1/application
 import { sql } from 'kysely';
 import type pg from 'pg';
 import type { ApplicationRef } from '../application/application-ref.ts';
-import type { Page } from '../application/page.ts';
+import type { Page } from '../application/page-token.ts';
 import type { Db } from '../db/schema.ts';
 
 /** A row of the event log, which outlives its application. */

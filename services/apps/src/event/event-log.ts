@@ -14,11 +14,11 @@ import {
 import { ApplicationEventSchema, live } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import type { ApplicationRow } from '../application/application.store.ts';
 import { parseRef } from '../application/application-ref.ts';
-import { parsePage, parsePageSize } from '../application/page.ts';
+import { parsePage, parsePageSize } from '../application/page-token.ts';
 import type { AppsContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../proto-errors.ts';
-import { fingerprintOf } from '../runtime-key/vault.ts';
+import { fingerprintOf } from '../runtime-key/runtime-key-text.ts';
 import { insertEvents, type LoggedRow, selectDeletions, selectLiveStates, selectOwnEventsAfter } from './event-log.store.ts';
 
 export type EventBody = Exclude<NonNullable<MessageInitShape<typeof ApplicationEventSchema>['event']>, { case: undefined }>;

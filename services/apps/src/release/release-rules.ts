@@ -6,10 +6,12 @@ import {
   ARTIFACTS_MAX,
   artifactKey,
 } from '@latchkey/contract/artifact';
+import { describeLength } from '@latchkey/contract/lengths';
 import * as contract from '@latchkey/contract/release';
 import { parseId } from '@latchkey/kit/validation/id';
 import { hasLength } from '@latchkey/kit/validation/text';
 import type { ReleaseArtifact } from '@latchkey/proto/latchkey/apps/v1/release_pb';
+import semver from 'semver';
 import { errors } from '../proto-errors.ts';
 
 /** An artifact of a draft, as a caller sent it. */
@@ -36,7 +38,10 @@ const RULES: { readonly [P in keyof ReleaseProperties]-?: ReadonlyArray<Rule<Non
     [({ length }) => length <= ARTIFACTS_MAX, `must be at most ${ARTIFACTS_MAX}`],
     [(given) => new Set(given.map(artifactKey)).size === given.length, ARTIFACT_KEY_RULE],
     each(({ fileId }) => parseId(fileId) !== undefined, 'must name files of the application'),
-    each(({ name }) => hasLength(name, ARTIFACT_NAME.min, ARTIFACT_NAME.max), 'must have names of 1 to 128 characters'),
+    each(
+      ({ name }) => hasLength(name, ARTIFACT_NAME.min, ARTIFACT_NAME.max),
+      `must have names of ${describeLength(ARTIFACT_NAME)}`,
+    ),
     each(({ platform, arch, kind }) => [platform, arch, kind].every((label) => ARTIFACT_LABEL.test(label)), ARTIFACT_LABEL_RULE),
     each(({ signature }) => hasLength(signature, 0, contract.SIGNATURE_MAX), 'has a signature that is too long'),
   ],
@@ -63,3 +68,14 @@ export const toStored = (artifacts: readonly GivenArtifact[]) =>
       return { fileId: parseId(fileId), name, platform, arch, kind, signature };
     }),
   );
+
+interface Versioned {
+  readonly version: string;
+}
+
+/** The highest version first, in the order of Semantic Versioning. */
+export const byVersion = (a: Versioned, b: Versioned) => semver.compare(b.version, a.version);
+
+/** A channel only goes up: a release must be higher than all that were published before. */
+export const isDowngrade = (release: Versioned, published: readonly Versioned[]) =>
+  published.some((other) => semver.compare(other.version, release.version) >= 0);

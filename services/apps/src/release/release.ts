@@ -19,14 +19,13 @@ import type {
   UpdateReleaseRequest,
   YankReleaseRequest,
 } from '@latchkey/proto/latchkey/apps/v1/release_pb';
-import semver from 'semver';
 import { type ApplicationRef, parseRef } from '../application/application-ref.ts';
 import { type ApplicationChange, changeApplication } from '../application/change-application.ts';
 import type { AppsContext } from '../context.ts';
 import { errors } from '../proto-errors.ts';
 import { applySetting } from '../setting/setting.ts';
 import * as store from './release.store.ts';
-import { checkRelease, type ReleaseProperties, toStored } from './release-rules.ts';
+import { byVersion, checkRelease, isDowngrade, type ReleaseProperties, toStored } from './release-rules.ts';
 
 export type { ReleaseRow } from './release.store.ts';
 
@@ -105,7 +104,7 @@ export async function deleteRelease(ctx: Acting<AppsContext>, ref: ReleaseRef) {
 
 /**
  * Publishes a draft. The feed, the version of the application and its event change in the same
- * transaction. A channel only goes up: a lower version would never be offered.
+ * transaction.
  *
  * @param request a file for each artifact, as it was read
  * @throws `application_not_found`, `release_not_found`, `release_not_draft`, `release_downgrade`,
@@ -117,7 +116,7 @@ export async function publishRelease(ctx: Acting<AppsContext>, request: PublishR
     const { version, channel, rollout_percent: drafted } = release;
     const { rolloutPercent = drafted } = request;
     const published = await store.selectPublished(change.tx, change.row.id, channel);
-    if (published.some((other) => semver.compare(other.version, version) >= 0)) throw errors.release_downgrade();
+    if (isDowngrade(release, published)) throw errors.release_downgrade();
     const artifacts = JSON.stringify(verifyArtifacts(release, request.files, change.row.signing_keys));
     const now = ctx.clock();
     const columns = { status: 'published', published_at: now, rollout_percent: rolloutPercent, artifacts } as const;
@@ -235,9 +234,6 @@ function toFeedJson(offered: readonly store.ReleaseRow[]): string {
   });
   return `[${kept.join()}]`;
 }
-
-/** The highest version first. */
-const byVersion = (a: { readonly version: string }, b: { readonly version: string }) => semver.compare(b.version, a.version);
 
 const describe = ({ id, version, channel }: store.ReleaseRow) => ({ releaseId: id, version, channel });
 

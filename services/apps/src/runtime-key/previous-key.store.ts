@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Db } from '../db/schema.ts';
-import type { RuntimeKeyType } from './vault.ts';
+import type { RuntimeKeyType } from './runtime-key-text.ts';
 
 /** Stores the current key as the previous one. To be called before the current one is replaced. */
 export async function storePreviousKey(tx: Db, applicationId: string, type: RuntimeKeyType, expiresAt: Date) {

@@ -4,7 +4,7 @@ import { refusalOf } from '@latchkey/testkit/refusal';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { everything } from '../testing/rows.ts';
 import { startTestApps, useTestApps } from '../testing/test-apps.ts';
-import { Vault } from './vault.ts';
+import { Vault } from './runtime-key-text.ts';
 
 vi.mock('node:crypto', { spy: true });
 

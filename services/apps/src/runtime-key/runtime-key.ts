@@ -14,7 +14,7 @@ import type { AppsContext } from '../context.ts';
 import { errors } from '../proto-errors.ts';
 import { toSettingsMessage } from '../setting/setting.ts';
 import { markUsed, removePreviousKey, storePreviousKey } from './previous-key.store.ts';
-import { fingerprintOf, type RuntimeKeyType } from './vault.ts';
+import { fingerprintOf, type RuntimeKeyType } from './runtime-key-text.ts';
 
 const HOUR_MS = 3_600_000;
 /** Least time between two stored uses of a previous key. */

@@ -1,7 +1,8 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { Acting } from '@latchkey/audit/actor';
+import type { AuditAction } from '@latchkey/contract/audit-actions';
 import { describeLength, type Length } from '@latchkey/contract/lengths';
-import { APPLICATION_TEXTS } from '@latchkey/contract/setting-definitions';
+import { APPLICATION_TEXTS, STATUSES } from '@latchkey/contract/setting-definitions';
 import { isExpected } from '@latchkey/kit/validation/etag';
 import { hasLength } from '@latchkey/kit/validation/text';
 import {
@@ -25,7 +26,7 @@ interface Setting {
   /** The event for live clients, if they are notified. */
   readonly event?: (value: string, previous: string) => EventBody;
   /** Name of a change in the audit log; `application.setting_updated` unless set. */
-  readonly action?: (value: boolean | string) => string;
+  readonly action?: (value: boolean | string) => AuditAction;
 }
 
 const boolean: Setting = {
@@ -53,8 +54,8 @@ const SETTINGS: Readonly<Record<keyof SettingsRow, Setting>> = {
     event: (version, previousVersion) => ({ case: 'versionChanged', value: { version, previousVersion } }),
   },
   status: {
-    parse: (value) => (value === 'online' || value === 'paused' ? value : undefined),
-    rule: 'must be online or paused for this field',
+    parse: (value) => STATUSES.find((status) => status === value),
+    rule: `must be ${STATUSES.join(' or ')} for this field`,
     action: (status) => (status === 'paused' ? 'application.paused' : 'application.resumed'),
     event: (status) => (status === 'paused' ? { case: 'paused', value: { status } } : { case: 'resumed', value: { status } }),
   },

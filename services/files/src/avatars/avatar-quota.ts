@@ -9,7 +9,7 @@ export type AvatarLimits = Readonly<ReturnType<typeof createAvatarLimits>>;
 const UPLOADS_MAX = 64;
 /** Two, as a few accounts with slow bodies must not use up the limit. */
 const UPLOADS_OF_ACCOUNT_MAX = 2;
-/** 3 MiB at 1.3 Mbit/s. Each upload holds a slot of few meanwhile. */
+/** 3 MiB at 1.3 Mbit/s. Each upload occupies one of few slots while it runs. */
 const BODY_MS_MAX = 20_000;
 /** Long enough for another worker to take over from one that died, after 10 to 15 s. */
 const WAIT_MS = 25_000;

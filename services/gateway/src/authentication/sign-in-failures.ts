@@ -8,7 +8,7 @@ import type { Count, RateLimiter } from '../rate-limit/rate-limiter.ts';
 import { type Limit, limitReached } from '../rate-limit/rate-limits.ts';
 import type { Principal } from './credential.ts';
 
-/** A network is known for so long after a sign-in: the longest lifetime of a session. */
+/** Time that a network stays known after a sign-in: the longest lifetime of a session. */
 const KNOWN_MS = 30 * 86_400_000;
 /** Known networks of one account. Beyond the limit, the least recently used goes. */
 const KNOWN_MAX = 20;
@@ -31,7 +31,8 @@ const WRONG_PASSWORD = new Set(['sign_in_failed', 'owner_password_wrong']);
 export type SignInFailures = ReturnType<typeof createSignInFailures>;
 
 /**
- * Limits wrong passwords per account, whether or not the account exists. Each network of the
+ * Limits wrong passwords per account, whether or not the account exists: the number of the setting
+ * `SIGN_IN_FAILURES_PER_15_MINUTES`, 10 by default, in 15 minutes (`rate-limits.ts`). Each network of the
  * owner's recent sign-ins has a budget, and all other networks share one. Once that is spent, each
  * unknown network still has one attempt, so that strangers do not lock out the owner.
  */
@@ -118,7 +119,7 @@ function subjectsOf(email: string, clientIp: string) {
   return { account, network: digest(`${account} ${network}`), wideNetwork: digest(`${account} ${wide}`) };
 }
 
-/** Hides emails and networks in Redis. A guess can still be verified: there is no key. */
+/** Hides emails and networks in Redis. Without a key: anyone who reads Redis can still test a guessed email. */
 function digest(text: string): string {
   return hash('sha256', text, 'base64url');
 }

@@ -51,7 +51,7 @@ export function addIdempotency(request: FastifyRequest, route: Route): void {
   // Parsed by routes that take bytes; others ignore it.
   const digest: unknown = request.headers['content-digest'];
   const bytes = Buffer.isBuffer(digest) ? digest.toString('base64url') : '';
-  // They stand for the body of a resumable upload, which comes later.
+  // These headers replace the body of a resumable upload, which comes later.
   const { 'upload-length': length = '', 'upload-metadata': metadata = '' } = request.raw.headers;
   const body = request.bodyHash ?? `${bytes}${length}${metadata}`;
   const fingerprint = hash('sha256', `${request.method} ${request.url}\n${body}`, 'base64url');

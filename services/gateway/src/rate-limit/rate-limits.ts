@@ -78,7 +78,7 @@ export function limitReached({ limit, resetMs }: LimitState): DomainError {
   return errors.rate_limit_reached({ policy, limit: max, windowMs, retryMs: resetMs });
 }
 
-/** The error of a use beyond a limit on concurrent use, whose window is the time to wait. */
+/** The error of a limit on concurrent use; the client waits for its `windowMs`. */
 export const concurrencyReached = (limit: Limit): DomainError => limitReached(toLimitState(limit, limit.max + 1, limit.windowMs));
 
 export function setLimitHeaders(reply: FastifyReply, { limit, remaining, resetMs }: LimitState): void {

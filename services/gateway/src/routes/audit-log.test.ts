@@ -4,7 +4,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { ActorKind, type ListAuditEntriesRequest } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
 import { PrincipalKind } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { createCursorSigner } from '../cursor/cursor-signer.ts';
+import { createCursorSigner } from '../cursor/audit-cursor.ts';
 import { toKey, useTestGateway } from '../testing/test-gateway.ts';
 
 const ACCOUNT_ID = randomUUID();

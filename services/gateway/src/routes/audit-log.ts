@@ -3,27 +3,12 @@ import { AUDIT_PAGE_SIZE } from '@latchkey/contract/page-size';
 import { ActorKind, type AuditEntry } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
 import { z } from 'zod';
 import { component, defineRoute, type RouteContext } from '../routing/route.ts';
-import { anyText, EXAMPLE_IDS, idText, timestamp } from '../routing/schemas.ts';
+import { anyText, EXAMPLE_IDS, idText, queryNumber, timestamp } from '../routing/schemas.ts';
 import { toSettingName } from './application-settings.ts';
-
-const { max: LIMIT_MAX, default: LIMIT_DEFAULT } = AUDIT_PAGE_SIZE;
-const LIMIT_RULE = `must be a whole number from 1 to ${LIMIT_MAX}`;
-
-const limit = z
-  .string()
-  .regex(/^[0-9]{1,3}$/, LIMIT_RULE)
-  .transform(Number)
-  .refine((count) => count >= 1 && count <= LIMIT_MAX, LIMIT_RULE);
 
 const query = z
   .object({
-    limit: limit.optional().meta({
-      type: 'integer',
-      minimum: 1,
-      maximum: LIMIT_MAX,
-      description: `Entries of a page, ${LIMIT_DEFAULT} by default.`,
-      examples: [LIMIT_DEFAULT],
-    }),
+    limit: queryNumber(1, AUDIT_PAGE_SIZE.max, AUDIT_PAGE_SIZE.default, 'Entries of a page.', AUDIT_PAGE_SIZE.default),
     cursor: anyText.optional().meta({
       description: '`nextCursor` of the page before; absent means the newest entries.',
       examples: ['1778576400000.019a9e41-5d20-7c11-b4f7-61e0a8c2d953.dGhlIE1BQyBvZiBhIHBhZ2'],
@@ -77,23 +62,22 @@ export const auditLogRoutes = ({ clients: { auditLogs }, cursors }: RouteContext
     isLarge: true,
     data: z.object({ entries: z.array(entry), nextCursor: z.string().nullable() }),
     message: 'Successfully fetched audit log',
-    handle: async ({ principal: { accountId }, query: asked }) => {
-      const size = asked.limit ?? LIMIT_DEFAULT;
+    handle: async ({ principal: { accountId }, query: { limit, ...asked } }) => {
       const after = asked.cursor === undefined ? undefined : cursors.parse(accountId, asked.cursor);
       const before = after && { before: { at: timestampFromMs(after.atMs), id: after.id } };
-      const request = { accountId, limit: size, filter: toFilter(asked), ...before };
+      const request = { accountId, limit, filter: toFilter(asked), ...before };
       const pages = await Promise.all(auditLogs.map((log) => log.listAuditEntries(request)));
       const all = pages.flatMap((page) => page.entries).sort(newestFirst);
-      const entries = all.slice(0, size);
+      const entries = all.slice(0, limit);
       const last = entries.at(-1);
-      const hasMore = all.length > size || pages.some((page) => page.hasMore);
+      const hasMore = all.length > limit || pages.some((page) => page.hasMore);
       const nextCursor = last && hasMore ? cursors.sign(accountId, { atMs: msOf(last), id: last.id }) : null;
       return { entries: entries.map(toJson), nextCursor };
     },
   }),
 });
 
-function toFilter({ applicationId, action }: z.output<typeof query>) {
+function toFilter({ applicationId, action }: Omit<z.output<typeof query>, 'limit'>) {
   if (applicationId !== undefined) return { case: 'applicationId' as const, value: applicationId };
   return action === undefined ? { case: undefined } : { case: 'action' as const, value: action };
 }

@@ -1,6 +1,7 @@
 import { AVATAR_BYTES_MAX, AVATAR_PIXELS_MAX } from '@latchkey/contract/avatar';
 import { networkOf } from '@latchkey/kit/http/client-ip';
 import { namesEntity } from '@latchkey/kit/http/entity-tag';
+import { UNTRUSTED_CONTENT_POLICY } from '@latchkey/kit/http/response';
 import { UploadAvatarResponseSchema } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
@@ -20,7 +21,7 @@ export function avatarUrlOf(avatarId: string): string {
 /** The image of an id never changes, and is only for its owner. Scripts in it must not run. */
 const IMAGE_HEADERS = {
   'cache-control': 'private, max-age=86400, immutable',
-  'content-security-policy': "sandbox; default-src 'none'",
+  'content-security-policy': UNTRUSTED_CONTENT_POLICY,
   // The cache of a browser may outlive the session.
   vary: 'Cookie',
   'cross-origin-resource-policy': 'same-origin',

@@ -12,7 +12,8 @@ import { errors } from '../errors.ts';
 import { defineRoute, type RouteContext, type RouteRequest } from '../routing/route.ts';
 import { applicationId } from '../routing/schemas.ts';
 import { appcast, electronUpdate, latestJson, tauriUpdate } from '../updates/feed-formats.ts';
-import { ELECTRON_FEEDS, isOffered, tauriArtifact } from '../updates/offered-artifacts.ts';
+import { ELECTRON_FEEDS, tauriArtifact } from '../updates/offered-artifacts.ts';
+import { isOffered } from '../updates/rollout.ts';
 
 const URL = '/api/v1/updates/:applicationId/:channel';
 

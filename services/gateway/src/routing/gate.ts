@@ -49,7 +49,7 @@ export function createGate({ authenticator, limiter, limits, publicOrigin, reque
       const { access, limit } = route;
       const credential = access === 'public' ? undefined : readCredential(request.raw);
       const recalled = credential && 'text' in credential ? authenticator.recall(credential, clientIp) : undefined;
-      // Nothing comes between the limits of a network and of a feed: they are counted together.
+      // No check comes between the limits of a network and of a feed: one command counts both.
       const feedCount =
         limit?.per === 'application' ? { limit: limit.limit, subject: subjectOf(request, limit, context) } : undefined;
       const other = recalled ? principalCount(recalled.principal) : feedCount;

@@ -9,7 +9,7 @@ import type { Cookies } from '../authentication/cookies.ts';
 import type { Principal } from '../authentication/credential.ts';
 import type { SignInFailures } from '../authentication/sign-in-failures.ts';
 import type { Clients, MethodName } from '../clients.ts';
-import type { CursorSigner } from '../cursor/cursor-signer.ts';
+import type { CursorSigner } from '../cursor/audit-cursor.ts';
 import type { errors } from '../errors.ts';
 import type { FilesDataPath } from '../files-data-path.ts';
 import type { Limit, LimitState, RateLimits } from '../rate-limit/rate-limits.ts';

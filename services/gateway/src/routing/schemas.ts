@@ -1,4 +1,4 @@
-import { FILE_NAME, FILE_NAME_LENGTH_MAX, FILE_NAME_RULE } from '@latchkey/contract/file-name';
+import { FILE_NAME, FILE_NAME_LENGTH_MAX, FILE_NAME_RULE, isFileName } from '@latchkey/contract/file-name';
 import { withoutInvisible } from '@latchkey/contract/invisible';
 import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/key-overlap';
 import { describeLength, EMAIL_LENGTH_MAX, type Length, PASSWORD, SEARCH_PARAMS_LENGTH_MAX } from '@latchkey/contract/lengths';
@@ -80,10 +80,10 @@ export const ownerProof = {
 export const fileName = z
   .string()
   .overwrite(withoutInvisible)
-  .refine((name) => name.length <= FILE_NAME_LENGTH_MAX, { message: FILE_NAME_RULE, abort: true })
-  .regex(FILE_NAME, FILE_NAME_RULE)
+  .refine(isFileName, FILE_NAME_RULE)
   .meta({
     maxLength: FILE_NAME_LENGTH_MAX,
+    pattern: FILE_NAME.source,
     description: 'File name. Invisible characters, and white space around it, are removed before it is checked.',
     examples: ['setup-1.2.exe'],
   });

@@ -2,7 +2,8 @@ import { create } from '@bufbuild/protobuf';
 import { ReleaseSchema } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { expect, it } from 'vitest';
 import { electronUpdate } from './feed-formats.ts';
-import { artifactsFor, ELECTRON_FEEDS, isOffered, tauriArtifact } from './offered-artifacts.ts';
+import { artifactsFor, ELECTRON_FEEDS, tauriArtifact } from './offered-artifacts.ts';
+import { isOffered } from './rollout.ts';
 import { sparkleSignature, tauriSignature } from './signature-formats.ts';
 
 const release = (rolloutPercent: number) => create(ReleaseSchema, { id: 'a', version: '1.0.0', rolloutPercent });

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import type { Release, ReleaseArtifact } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 import { sparkleSignature, tauriSignature } from './signature-formats.ts';
 
@@ -47,21 +46,11 @@ export function tauriArtifact(release: Release, platform: string, arch: string):
 }
 
 /**
- * The artifact for macOS in Sparkle's appcast, which asks for no architecture: one for each Mac,
- * then for x86_64, which those with ARM run too, then for ARM.
+ * The artifact for macOS in Sparkle's appcast, which asks for no architecture: a universal
+ * one first, then x86_64, which ARM Macs run too, then ARM.
  */
 export function sparkleArtifact(release: Release): ReleaseArtifact | undefined {
   const rank = ({ arch }: ReleaseArtifact) => ['x86_64', 'aarch64'].indexOf(canonicalLabel(arch));
   const artifacts = artifactsFor(release, 'darwin').toSorted((a, b) => rank(a) - rank(b));
   return artifacts.find((artifact) => sparkleSignature(artifact) !== undefined) ?? artifacts[0];
-}
-
-/**
- * True if a client is offered a release. A client stays in when the share grows. One without a name
- * is offered only complete roll-outs.
- */
-export function isOffered({ id, rolloutPercent }: Release, client: string | undefined): boolean {
-  if (rolloutPercent >= 100) return true;
-  if (client === undefined || client === '') return false;
-  return createHash('sha256').update(`${id} ${client}`).digest().readUInt32BE(0) % 100 < rolloutPercent;
 }

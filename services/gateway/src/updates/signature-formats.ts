@@ -1,4 +1,4 @@
-import { parseSignature } from '@latchkey/kit/crypto/minisign';
+import { parseSignature } from '@latchkey/kit/crypto/artifact-signature';
 import type { ReleaseArtifact } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 
 /**

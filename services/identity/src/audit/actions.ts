@@ -1,23 +1,11 @@
 import type { Acting } from '@latchkey/audit/actor';
 import { type AuditEvent, type Changes, recordAudit } from '@latchkey/audit/record';
+import type { AuditAction } from '@latchkey/contract/audit-actions';
 import type { Db } from '../db/schema.ts';
-
-type SignIn = 'signed_in' | 'sign_in_failed' | 'proof_failed' | 'signed_out' | 'signed_out_everywhere' | 'session_ended';
-type Credential =
-  | `two_factor_${'enabled' | 'disabled'}`
-  | `oidc_${'linked' | 'unlinked'}`
-  | `password_${'reset' | 'changed'}`
-  | 'recovery_code_used';
-type Profile = 'created' | 'deleted' | 'email_changed' | `avatar_${'changed' | 'removed'}`;
-
-type Action =
-  | `account.${Profile | SignIn | Credential}`
-  | `api_key.${'created' | 'updated' | 'revoked' | 'rotated' | 'application_removed' | 'exchanged'}`
-  | `trusted_issuer.${'created' | 'deleted'}`;
 
 export function actionOn(
   { accountId, apiKeyId }: { readonly accountId: string; readonly apiKeyId?: string },
-  action: Action,
+  action: AuditAction,
   changes: Changes = {},
 ): AuditEvent {
   const subject = apiKeyId === undefined ? { kind: 'account', id: accountId } : { kind: 'api_key', id: apiKeyId };

@@ -5,21 +5,27 @@ import { isText } from '@latchkey/kit/validation/text';
 import * as jose from 'jose';
 import type { IdentityContext } from '../context.ts';
 import { errors } from '../proto-errors.ts';
+import { lookupHash, toClaimTexts } from './claim-texts.ts';
 import type { TrustedIssuerRow } from './trusted-issuer.store.ts';
-import { ALGORITHMS, lookupHash, toClaimTexts } from './trusted-issuer-rules.ts';
+
+/** Algorithms with a public key. Those with a shared secret are rejected. */
+export const ALGORITHMS = [
+  ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
+  ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
+];
 
 /** Oldest token that is accepted, by its `iat`. */
 const AGE_MAX_S = 600;
 /** An issuer's clock may be ahead by this. */
 const AHEAD_MAX_S = 60;
 const SUBJECT_LENGTH_MAX = 1_024;
-/** Audiences and claims of a token, which are multiplied for its look-up. */
+/** Most audiences and claims of a token: each pair of them is looked up. */
 const AUDIENCES_MAX = 4;
 const CLAIMS_MAX = 200;
 
 export interface VerifiedToken {
   readonly subject: string;
-  /** Identifies what the key signed, so that another form of its signature is the same token. */
+  /** Hash of the key and the signed part. Without the signature, as that has several encodings. */
   readonly tokenHash: Buffer;
   readonly expiresAt: Date;
 }

@@ -1,4 +1,4 @@
-import { createPublicKey, hash, type JsonWebKey } from 'node:crypto';
+import { createPublicKey, type JsonWebKey } from 'node:crypto';
 import {
   AUDIENCE_LENGTH_MAX,
   CLAIMS_RULE,
@@ -14,14 +14,10 @@ import type { CreateTrustedIssuerRequest } from '@latchkey/proto/latchkey/identi
 import { z } from 'zod';
 import { isEndpoint } from '../oidc/issuer-settings.ts';
 import { errors } from '../proto-errors.ts';
+import { lookupHash, toClaimTexts } from './claim-texts.ts';
+import { ALGORITHMS } from './subject-token.ts';
 
-/** Algorithms with a public key. The key of any other one would be a secret. */
-export const ALGORITHMS = [
-  ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
-  ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
-];
-
-/** Type, curve and algorithm of the keys that verify with it. */
+/** Type, curve and algorithm of usable keys. */
 const USABLE_KEY = /^(?:RSA \S+ [RP]S|EC P-256 ES256|EC P-384 ES384|EC P-521 ES512|OKP Ed25519 Ed)/;
 
 const text = z.string().optional();
@@ -42,10 +38,11 @@ export function parseTrustedIssuer(settings: Settings, internalHosts: ReadonlySe
   const claims = parseJson(settings.claims);
   const isIssuer = settings.jwks === undefined ? isIssuerUrl(issuer, internalHosts) : isText(issuer, ISSUER_LENGTH_MAX);
   if (!isIssuer) throw invalid('issuer', 'must be an https URL without query and fragment, or have its keys in jwks');
-  if (!isText(audience, AUDIENCE_LENGTH_MAX)) throw invalid('audience', 'must be 1 to 1,024 characters');
+  if (!isText(audience, AUDIENCE_LENGTH_MAX))
+    throw invalid('audience', `must be 1 to ${AUDIENCE_LENGTH_MAX.toLocaleString('en')} characters`);
   if (!isTrustedClaims(claims)) throw invalid('claims', CLAIMS_RULE);
   const { min, max } = EXCHANGED_KEY_LIFETIME_S;
-  if (!(lifetimeSeconds >= min && lifetimeSeconds <= max)) throw invalid('lifetimeSeconds', 'must be 60 to 900');
+  if (!(lifetimeSeconds >= min && lifetimeSeconds <= max)) throw invalid('lifetimeSeconds', `must be ${min} to ${max}`);
   return {
     issuer,
     audience,
@@ -56,21 +53,6 @@ export function parseTrustedIssuer(settings: Settings, internalHosts: ReadonlySe
   };
 }
 
-/** Claims that can be compared, each as JSON: equal only for the same name, type and value. */
-export function toClaimTexts(claims: Readonly<Record<string, unknown>>): string[] {
-  const comparable = Object.entries(claims).filter(([, value]) => ['string', 'number', 'boolean'].includes(typeof value));
-  return comparable.map((claim) => JSON.stringify(claim));
-}
-
-export function fromClaimTexts(texts: readonly string[]): TrustedClaims {
-  return Object.fromEntries(texts.map((text) => JSON.parse(text)));
-}
-
-/** Hash by which tokens find the trusted issuers that name one of their claims. */
-export function lookupHash(issuer: string, audience: string, claimText: string): Buffer {
-  return hash('sha256', JSON.stringify([issuer, audience, claimText]), 'buffer');
-}
-
 /** The claim that fewest tokens probably have: a repository rather than an environment. */
 function longest(claims: TrustedClaims): string {
   return toClaimTexts(claims).reduce((a, b) => (b.length > a.length ? b : a));
@@ -78,7 +60,8 @@ function longest(claims: TrustedClaims): string {
 
 function parseKeys(text: string): string {
   const parsed = pastedKeys.safeParse(withoutEncryptionKeys(parseJson(text)));
-  if (!parsed.success) throw invalid('jwks', 'must be a JSON Web Key Set of 1 to 20 public keys: RSA, EC or Ed25519');
+  if (!parsed.success)
+    throw invalid('jwks', `must be a JSON Web Key Set of 1 to ${PASTED_KEYS_MAX} public keys: RSA, EC or Ed25519`);
   if (!parsed.data.keys.every(isUsable)) throw invalid('jwks', 'must have valid keys');
   return JSON.stringify(parsed.data);
 }

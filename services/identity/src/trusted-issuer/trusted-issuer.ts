@@ -15,8 +15,9 @@ import type { ActingContext, IdentityContext } from '../context.ts';
 import type { Db } from '../db/schema.ts';
 import { errors } from '../proto-errors.ts';
 import { attempt, takeSecondFactor } from '../two-factor/take-code.ts';
+import { fromClaimTexts } from './claim-texts.ts';
 import * as store from './trusted-issuer.store.ts';
-import { fromClaimTexts, parseTrustedIssuer } from './trusted-issuer-rules.ts';
+import { parseTrustedIssuer } from './trusted-issuer-rules.ts';
 
 export type TrustedIssuer = store.TrustedIssuerRow;
 

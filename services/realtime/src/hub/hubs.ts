@@ -2,25 +2,11 @@ import { onceATurn } from '@latchkey/kit/concurrency/once-a-turn';
 import type { Logger } from '@latchkey/kit/log/logger';
 import type { AppsClient } from '../event/apps-client.ts';
 import { createEventLog } from '../event/event-log.ts';
-import { type Frame, readFrame } from '../frame/frame.ts';
+import { readFrame } from '../frame/frame.ts';
 import type { LiveSocket } from '../socket/live-socket.ts';
 import { Hub, type HubApplication } from './hub.ts';
 import { createReconciler, HUBS_PER_CALL, inBatches } from './reconciler.ts';
-
-/** The last event that a client knows. Without an epoch, it is taken as one of the current. */
-export interface LastEvent {
-  readonly epoch: string | undefined;
-  readonly sequence: number;
-}
-
-/** The position of a new socket in the events of its application. */
-export interface Start {
-  /** True if the client receives all that it missed. */
-  readonly resumed: boolean;
-  readonly position: number;
-  /** The first frames to send, where they were read from the event log. */
-  readonly frames: readonly Frame[];
-}
+import { type LastEvent, planStart, type ResumeRequest, type Start } from './resume.ts';
 
 export type Hubs = ReturnType<typeof createHubs>;
 
@@ -66,23 +52,8 @@ export function createHubs({
   }
 
   return {
-    /** Resumes after the last event where all later ones are stored, else at the snapshot. */
-    async planStart(
-      application: HubApplication,
-      lastEvent: LastEvent | undefined,
-      { requestId, deadline }: { readonly requestId: string; readonly deadline: number },
-    ): Promise<Start> {
-      const { applicationId, lastSequence, epoch } = application;
-      const atSnapshot = { resumed: false, position: lastSequence, frames: [] };
-      if (!lastEvent || lastEvent.sequence > lastSequence || (lastEvent.epoch ?? epoch) !== epoch) return atSnapshot;
-      const { sequence: position } = lastEvent;
-      const resumed = { resumed: true, position, frames: [] };
-      if (position === lastSequence || hubs.get(applicationId)?.frameAfter(position)?.epoch === epoch) return resumed;
-      const request = { applicationId, afterSequence: position, lastSequence, requestId, deadline };
-      const frames = await log.readForClient(request);
-      const [first] = frames;
-      return first?.sequence === position + 1 && first.epoch === epoch ? { ...resumed, frames } : atSnapshot;
-    },
+    planStart: (application: HubApplication, ...of: [LastEvent | undefined, ResumeRequest]): Promise<Start> =>
+      planStart({ hub: hubs.get(application.applicationId), log }, application, ...of),
 
     /** Adds a socket to its application's hub, which is opened for the first one. */
     join(application: HubApplication, create: (hub: Hub) => LiveSocket): LiveSocket {

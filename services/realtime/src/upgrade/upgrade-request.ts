@@ -3,7 +3,7 @@ import { REALTIME_PATH } from '@latchkey/contract/cloud-event';
 import { commonErrors } from '@latchkey/kit/errors/errors';
 import { findHeadProblem, hasBody } from '@latchkey/kit/http/request';
 import { errors } from '../errors.ts';
-import type { LastEvent } from '../hub/hubs.ts';
+import type { LastEvent } from '../hub/resume.ts';
 
 /** The sub-protocol of the CloudEvents WebSocket binding: a text frame is one event in JSON. */
 export const CLOUDEVENTS_PROTOCOL = 'cloudevents.json';

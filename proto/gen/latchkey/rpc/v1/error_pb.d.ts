@@ -195,7 +195,7 @@ export declare const error: GenExtension<EnumValueOptions, ErrorDefinition>;
 export declare const fails_with: GenExtension<MethodOptions, FailsWith>;
 
 /**
- * Errors of the HTTP request whose response this message is.
+ * Errors of the HTTP request that is answered with this message.
  *
  * @generated from extension: optional latchkey.rpc.v1.FailsWith body_fails_with = 50001;
  */

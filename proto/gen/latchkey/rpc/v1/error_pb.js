@@ -58,7 +58,7 @@ export const fails_with = /*@__PURE__*/
   extDesc(file_latchkey_rpc_v1_error, 1);
 
 /**
- * Errors of the HTTP request whose response this message is.
+ * Errors of the HTTP request that is answered with this message.
  *
  * @generated from extension: optional latchkey.rpc.v1.FailsWith body_fails_with = 50001;
  */

@@ -2,7 +2,7 @@ import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { DomainError, defineErrors } from '@latchkey/kit/errors/errors';
 import { rateLimitHeaders } from '@latchkey/kit/http/rate-limit-headers';
-import { errorEnvelope } from '@latchkey/kit/http/response';
+import { errorEnvelope, UNTRUSTED_CONTENT_POLICY } from '@latchkey/kit/http/response';
 import { writeChunk } from '@latchkey/kit/http/write-chunk';
 import { bytesSent } from '../../files-metrics.ts';
 import type { StoredFile } from '../file/file.store.ts';
@@ -17,7 +17,7 @@ const RETRY_AFTER_UNAVAILABLE_S = '2';
  * may store what it returns, and no page may pass it on.
  */
 const SAFE_HEADERS = {
-  'content-security-policy': "sandbox; default-src 'none'",
+  'content-security-policy': UNTRUSTED_CONTENT_POLICY,
   'x-content-type-options': 'nosniff',
   'cache-control': 'private, no-store, no-transform',
   'referrer-policy': 'no-referrer',

@@ -1,8 +1,9 @@
 import type { Acting, Origin } from '@latchkey/audit/actor';
 import { type Changes, recordAudit } from '@latchkey/audit/record';
 import { runStatement, runTransaction } from '@latchkey/audit/transaction';
+import type { AuditAction } from '@latchkey/contract/audit-actions';
 import { DOWNLOAD_URL_LIFETIME_S } from '@latchkey/contract/download-url';
-import { FILE_NAME, FILE_NAME_LENGTH_MAX } from '@latchkey/contract/file-name';
+import { isFileName } from '@latchkey/contract/file-name';
 import { withoutInvisible } from '@latchkey/contract/invisible';
 import { isUniqueViolation } from '@latchkey/kit/database/database';
 import { toId } from '@latchkey/kit/validation/id';
@@ -29,12 +30,16 @@ import {
 /** The name in stored form (specification 2.5). Throws `file_name_invalid`. */
 export function parseFileName(text: string): string {
   const name = withoutInvisible(text);
-  if (name.length > FILE_NAME_LENGTH_MAX || !FILE_NAME.test(name)) throw errors.file_name_invalid();
+  if (!isFileName(name)) throw errors.file_name_invalid();
   return name;
 }
 
 /** The entry in the audit log of a change. */
-export function describeChange(file: Omit<ApplicationRef, 'requestId'> & { fileId: string }, action: string, changes: Changes) {
+export function describeChange(
+  file: Omit<ApplicationRef, 'requestId'> & { fileId: string },
+  action: AuditAction,
+  changes: Changes,
+) {
   const { accountId, applicationId, fileId } = file;
   return { accountId, applicationId, action, changes, subject: { kind: 'file' as const, id: fileId } };
 }
@@ -149,7 +154,7 @@ export async function createDownloadUrl(
     const url = storeUrl ?? ctx.downloadUrls.create(file.objectId, expiresAt);
     // Counted last, so that only URLs that callers got are counted.
     if (!(await countDownloadUrl(db, fileId, now))) throw errors.file_not_found();
-    // Downloads by the store's URLs do not come by.
+    // Downloads by the store's own URLs bypass this service, so they are counted here.
     if (storeUrl !== undefined) ctx.usage.add(applicationId, 'downloads');
     return { url, expiresAt };
   });

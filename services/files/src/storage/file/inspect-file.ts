@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { parseSignature } from '@latchkey/kit/crypto/minisign';
+import { parseSignature } from '@latchkey/kit/crypto/artifact-signature';
 import { DomainError } from '@latchkey/kit/errors/errors';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../proto-errors.ts';

@@ -1,4 +1,4 @@
-import { FILE_NAME_LENGTH_MAX } from '@latchkey/contract/file-name';
+import { PART_OF_FILE_NAME } from '@latchkey/contract/file-name';
 import { FILES_PAGE_SIZE } from '@latchkey/contract/page-size';
 import type { FilesContext } from '../../context.ts';
 import { errors } from '../../proto-errors.ts';
@@ -7,9 +7,6 @@ import { type FilePage, type Slice, selectMatches, selectPage } from './file-pag
 
 /** More files than any application has: larger offsets are past the end too. */
 const OFFSET_MAX = 1_000_000_000_000n;
-
-/** The characters of names (specification 2.5); other text matches none. */
-const PART_OF_NAME = new RegExp(`^[A-Za-z0-9_. -]{1,${FILE_NAME_LENGTH_MAX}}$`);
 
 /**
  * A page of an application's files, newest first, and the number of matches (specification 4.2).
@@ -26,7 +23,7 @@ export async function listFiles(
 
 async function select(ctx: FilesContext, applicationId: string, slice: Slice, nameContains: string): Promise<FilePage> {
   if (nameContains === '') return selectPage(ctx.pool, applicationId, slice);
-  if (!PART_OF_NAME.test(nameContains)) return { rows: [], total: 0 };
+  if (!PART_OF_FILE_NAME.test(nameContains)) return { rows: [], total: 0 };
   return selectMatches(ctx.pool, applicationId, nameContains.toLowerCase(), slice);
 }
 

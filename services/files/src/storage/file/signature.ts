@@ -1,13 +1,13 @@
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { promisify } from 'node:util';
-import type { Signature } from '@latchkey/kit/crypto/minisign';
+import type { Signature } from '@latchkey/kit/crypto/artifact-signature';
 
 /** Prefix of an Ed25519 public key in DER (RFC 8410). */
 const SPKI = Buffer.from('302a300506032b6570032100', 'hex');
 const PUBLIC_KEY_BYTES = 2 + 8 + 32;
 
 /**
- * Finds the key that a signature is of.
+ * Finds the key that made a signature.
  *
  * @param publicKeys minisign public keys in Base64
  * @param signed the file, or its BLAKE2b-512 if the signature is prehashed

@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
 import type { Db } from '../../db/schema.ts';
 
-/** Time that a process has for the objects of rows it deleted before the sweeper takes them. */
+/** Time in which a process that deleted rows removes their objects; then the sweeper does. */
 export const OWN_REMOVAL_MS = 15_000;
 
-/** Time in which a process that lost an upload, or a failed store, may still store something. */
+/** Time in which an abandoned upload may still write its object. */
 export const LATE_WRITE_MS = 60_000;
 
 /** Number of rows that a sweeper claims, and the length of its claim. */

@@ -40,7 +40,7 @@ export async function sweepObjectDeletions({ db, store, limits, logger }: SweepC
       removed += keys.length;
       sweepRemoved.add(keys.length, 'deleted_object');
     } catch (err) {
-      // One of them must not keep the others.
+      // One that fails must not block the others: each alone.
       if (keys.length > 1) for (const key of keys) await remove([key]);
       else {
         sweepFailures.add(1, 'deleted_object');

@@ -18,8 +18,8 @@ import * as rows from './resumable-upload.store.ts';
 import { findUpload } from './resumable-upload.ts';
 
 /**
- * Bytes after which those of a chunk are made durable and recorded: a killed process loses fewer. A
- * multiple of the parts of S3, whose rest is stored apart.
+ * Bytes of a chunk after which they are made durable and recorded, so a killed process loses fewer.
+ * A multiple of the part size of S3: the remainder of a part is stored as its own object.
  */
 const CHECKPOINT_BYTES = 10 * 1024 * 1024;
 

@@ -117,8 +117,8 @@ export async function renewClaim(db: Db, claim: Claim): Promise<boolean> {
 }
 
 /**
- * Changes an upload while its claim is valid, and returns it. Removes the tail that it had, unless
- * it has it still.
+ * Changes an upload while its claim is valid, and returns it. Schedules the removal of the
+ * object of its previous tail, if the change replaced it.
  */
 async function changeClaimed(db: Db, claim: Claim, changes: RawBuilder<unknown>): Promise<ResumableUpload | undefined> {
   const { rows } = await sql<ResumableUpload>`

@@ -3,7 +3,7 @@ export interface Signature {
   readonly bytes: Buffer;
   /** True if BLAKE2b-512 of the file was signed instead of the file. */
   readonly isPrehashed: boolean;
-  /** In minisign's format, and the id of its key; absent for a bare one, as Sparkle has them. */
+  /** In minisign's format, and the id of its key; both absent for Sparkle's bare signatures. */
   readonly text?: string;
   readonly keyId?: Buffer;
   /** The part of minisign's format that vouches for the trusted comment; signify has none. */
