@@ -12,8 +12,14 @@ const REPORT_VIOLATIONS = `document.addEventListener('securitypolicyviolation', 
 const AXE = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
 const EXCESS_WIDTH = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
 
-/** A GPU process would only cost time. */
-export const BROWSER_ARGS = ['--no-sandbox', '--disable-gpu', '--in-process-gpu'];
+/** More processes would only cost time. */
+export const BROWSER_ARGS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--in-process-gpu',
+  '--process-per-site',
+  '--renderer-process-limit=1',
+];
 
 export const DESK = { width: 1_280, height: 800 };
 export const PHONE = { width: 360, height: 740 };
@@ -115,7 +121,7 @@ function watch(page: Page, origins: readonly string[], statuses: readonly number
 /**
  * Checks the page with axe, and that no element is wider than the window.
  *
- * @param withColors the contrast of its colours too, in light and dark: most of the cost. Without
+ * @param withColors the contrast of its colours too, in light and dark: most of the cost. In
  *   `npm run test:all`, each page has one such check; dialogs have the same colours.
  */
 export async function checkAccessibility(page: Page, { withColors = isTestAll } = {}): Promise<void> {

@@ -1,4 +1,5 @@
 import { readFile, writeFile } from 'node:fs/promises';
+import { IN_TEST_ALL, isTestAll } from '@latchkey/testkit/vitest/test-all';
 import type { Page } from 'playwright-core';
 import sharp from 'sharp';
 import { describe, expect, it } from 'vitest';
@@ -28,7 +29,7 @@ interface Stop {
   readonly shows: string;
 }
 
-describe('the dashboard as the documents show it', IN_CHROMIUM, () => {
+describe('the dashboard as the documents show it', isTestAll || WRITES ? IN_CHROMIUM : IN_TEST_ALL, () => {
   const open = useBrowser();
 
   it('has the structure of the images, in light and dark, at any width, and suits screen readers', async () => {

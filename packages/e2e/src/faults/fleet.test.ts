@@ -15,7 +15,7 @@ import { eventually } from '@latchkey/testkit/eventually';
 import { createAuthority, type TestAuthority, writeTlsFiles } from '@latchkey/testkit/network/certificates';
 import { withClient } from '@latchkey/testkit/postgres/with-client';
 import { programEnv } from '@latchkey/testkit/process/program-env';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
 import { type Answer, Api } from '../client/api.ts';
 import { getAvatar, plain, UPLOAD_AVATAR, uploadAvatar } from '../client/avatars.ts';
 import { cookieOf, createApplication, createKey, PASSWORD, signUp } from '../client/caller.ts';
@@ -55,7 +55,7 @@ const READY = { timeoutMs: 30_000, intervalMs: 800 };
 const settingsOf = (api: Api, applicationId: string) => api.get('/api/v1/panel/get-application-settings', { applicationId });
 
 /** Limits and revocations of one process apply in the other immediately (R5, S7). */
-describe('two gateways over two of each service, with TLS', () => {
+describe.runIf(inject('latchkeyInstance').shape === 'deployed')('two gateways over two of each service, with TLS', () => {
   let fleet: Fleet;
   let authority: TestAuthority;
   let tls: Tls;
