@@ -62,6 +62,8 @@ async function launch(): Promise<BrowserContext> {
   const context = await browser.newContext({ baseURL, viewport: DESK, reducedMotion: 'reduce' });
   // The page of the OpenAPI document takes 25 seconds on a busy machine.
   context.setDefaultTimeout(60_000);
+  // Its process stays, and the pages of the tests share it.
+  await (await context.newPage()).goto('/healthz');
   return context;
 }
 
@@ -82,7 +84,7 @@ export function useBrowser() {
   return async (path: string, { owner, statuses = [], prepare }: OpenOptions = {}): Promise<Page> => {
     const { baseUrl, realtimeUrl } = inject('latchkeyInstance');
     // Pages of one test are tabs of one session.
-    if (context.pages().length === 0) await context.clearCookies();
+    if (context.pages().length === 1) await context.clearCookies();
     if (owner) {
       const [name = '', value = ''] = owner.cookie.split('=');
       await context.addCookies([{ name, value, url: baseUrl, httpOnly: true, sameSite: 'Lax' }]);
