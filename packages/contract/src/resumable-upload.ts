@@ -4,5 +4,8 @@ export const UNFINISHED_UPLOADS_MAX = 4;
 /** Longest `Upload-Metadata`, in characters. */
 export const UPLOAD_METADATA_LENGTH_MAX = 4_096;
 
-/** Time from the last chunk, of any size, until an unfinished upload expires or a finished one is forgotten. */
+/**
+ * An unfinished upload expires, and a finished one is forgotten, this long after its last chunk. A
+ * chunk may have any size.
+ */
 export const UPLOAD_LIFETIME_HOURS = 24;

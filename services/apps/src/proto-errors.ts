@@ -1,4 +1,4 @@
-import { createErrors } from '@latchkey/kit/errors/error-catalogue';
+import { createErrors } from '@latchkey/kit/errors/read-proto-errors';
 import { type ApplicationError, ApplicationErrorSchema } from '@latchkey/proto/latchkey/apps/v1/application_pb';
 import { type ReleaseError, ReleaseErrorSchema } from '@latchkey/proto/latchkey/apps/v1/release_pb';
 

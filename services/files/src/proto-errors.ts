@@ -1,5 +1,5 @@
-import { createErrors } from '@latchkey/kit/errors/error-catalogue';
 import { commonErrors } from '@latchkey/kit/errors/errors';
+import { createErrors } from '@latchkey/kit/errors/read-proto-errors';
 import { type AvatarError, AvatarErrorSchema } from '@latchkey/proto/latchkey/files/v1/avatar_pb';
 import { type FileError, FileErrorSchema } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { type UploadError, UploadErrorSchema } from '@latchkey/proto/latchkey/files/v1/upload_pb';

@@ -1,4 +1,4 @@
-import { createErrors } from '@latchkey/kit/errors/error-catalogue';
+import { createErrors } from '@latchkey/kit/errors/read-proto-errors';
 import { type AccountError, AccountErrorSchema } from '@latchkey/proto/latchkey/identity/v1/account_pb';
 import { type ApiKeyError, ApiKeyErrorSchema } from '@latchkey/proto/latchkey/identity/v1/api_key_pb';
 import { type AuthenticationError, AuthenticationErrorSchema } from '@latchkey/proto/latchkey/identity/v1/authentication_pb';

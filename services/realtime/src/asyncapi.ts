@@ -1,14 +1,16 @@
 import { type DescField, getOption, hasOption } from '@bufbuild/protobuf';
 import { LIVE_EVENT_TYPE_PREFIX, REALTIME_PATH } from '@latchkey/contract/cloud-event';
 import { VERSION } from '@latchkey/contract/lengths';
+import { EVENTS_RETAINED } from '@latchkey/contract/limits';
 import { ApplicationEventSchema, live, text } from '@latchkey/proto/latchkey/apps/v1/event_pb';
 import { CONNECTION_READY, KEY_EXPIRING } from './frame/frame.ts';
+import { FRAMES_MAX } from './socket/live-socket.ts';
 
 const DESCRIPTION = [
   `\`GET ${REALTIME_PATH}\`, upgraded to a WebSocket.`,
   '**Order.** `ready` comes first. Events follow in order of `sequence`, which grows by one per application, each at least once: drop events whose `sequence` is not greater than the last one you processed.',
-  '**Resuming.** Connect with `Last-Event-ID: <epoch>:<sequence>`, or `?lastEventId=<sequence>&epoch=<epoch>`, to receive what you missed, of the last 24 hours and 1,000 events. `ready` has `resumed: true` if all later events follow. Otherwise, and for another epoch and an invalid, duplicate or future sequence, it has `resumed: false`, and its snapshot replaces all events up to `lastSequence`.',
-  '**What clients send.** Only the pongs that WebSocket libraries send. Text is ignored. A frame or message over 4096 bytes, a binary one, and more than 100 frames in 10 s, pings and pongs included, close the connection.',
+  `**Resuming.** Connect with \`Last-Event-ID: <epoch>:<sequence>\`, or \`?lastEventId=<sequence>&epoch=<epoch>\`, to receive what you missed, of the last ${EVENTS_RETAINED.hours} hours and ${EVENTS_RETAINED.count.toLocaleString('en')} events. \`ready\` has \`resumed: true\` if all later events follow. Otherwise, and for another epoch and an invalid, duplicate or future sequence, it has \`resumed: false\`, and its snapshot replaces all events up to \`lastSequence\`.`,
+  `**What clients send.** Only the pongs that WebSocket libraries send. Text is ignored. A frame or message over 4096 bytes, a binary one, and more than ${FRAMES_MAX} frames in 10 s, pings and pongs included, close the connection.`,
   '**Heartbeat.** The service pings every 30 s, and drops a client that misses two pings.',
   'Close codes, and errors before the upgrade: `docs/events.md`.',
 ].join('\n\n');

@@ -1,4 +1,5 @@
 import type { OwnerProof } from '@latchkey/client';
+import { FRESH_SESSION_MINUTES } from '@latchkey/contract/limits';
 import { useQuery } from '@tanstack/react-query';
 import { linksQuery } from '../api/queries.ts';
 import { CodeField, TextField } from '../components/form.tsx';
@@ -16,7 +17,7 @@ export function ProofFields({ label = 'Password' }: { readonly label?: string })
         autoComplete="current-password"
         hint={
           links.length > 0
-            ? 'If your account has none, leave it empty: you have to have signed in within the last 10 minutes.'
+            ? `If your account has none, leave it empty: you have to have signed in within the last ${FRESH_SESSION_MINUTES} minutes.`
             : undefined
         }
       />

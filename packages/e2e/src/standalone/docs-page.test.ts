@@ -10,6 +10,6 @@ describe('the page of the OpenAPI document', IN_CHROMIUM, () => {
     await page.getByText('/api/v1/panel/update-application-settings').click();
     await page.getByText('Request body').first().waitFor();
     expect(page.url()).toContain('/updateApplicationSettings');
-    await checkAccessibility(page, { withColors: true });
+    await checkAccessibility(page);
   });
 });

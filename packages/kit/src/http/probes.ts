@@ -41,8 +41,8 @@ export async function probeReadiness(check: ReadinessCheck): Promise<{ statusCod
 }
 
 /**
- * `/healthz` succeeds while the process runs, `/readyz` while it is ready. Services check what
- * `createDataService` says, the gateway what its `service.ts` does.
+ * `/healthz` succeeds while the process runs, `/readyz` while it is ready: `database/data-service.ts`
+ * says what apps, files and identity check, the `service.ts` of gateway and realtime what they do.
  */
 export function registerProbes(app: FastifyInstance, checkReady: ReadinessCheck): void {
   const hidden = { schema: { hide: true } as object };

@@ -1,7 +1,6 @@
+import { RPC_PAGE_SIZE_MAX } from '@latchkey/contract/page-size';
 import { parseId } from '@latchkey/kit/validation/id';
 import { errors } from '../proto-errors.ts';
-
-const PAGE_SIZE_MAX = 1_000;
 
 /** A page begins after this row. */
 interface PageStart {
@@ -33,8 +32,8 @@ export function parsePage({ pageSize, pageToken }: { readonly pageSize: number; 
 
 /** Parses a page size; 0 means the most, 1,000. Throws `page_token_invalid`. */
 export function parsePageSize(size: number): number {
-  if (!Number.isInteger(size) || size < 0 || size > PAGE_SIZE_MAX) throw errors.page_token_invalid();
-  return size || PAGE_SIZE_MAX;
+  if (!Number.isInteger(size) || size < 0 || size > RPC_PAGE_SIZE_MAX) throw errors.page_token_invalid();
+  return size || RPC_PAGE_SIZE_MAX;
 }
 
 const toToken = ({ createdAt, id }: PageStart) => Buffer.from(`${createdAt.getTime()} ${id}`).toString('base64url');

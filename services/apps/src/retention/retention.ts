@@ -1,13 +1,11 @@
+import { EVENTS_RETAINED } from '@latchkey/contract/limits';
 import { DELETIONS_RETAINED_MS } from '@latchkey/deletions/retention';
 import type { Sweep } from '@latchkey/kit/sweeper/sweeper';
 import type { Db } from '../db/schema.ts';
 import { deleteExpiredEvents } from './retention.store.ts';
 
 /** Age to which events are retained; docs/events.md promises it to live clients. */
-const EVENTS_MS = 24 * 3_600_000;
-/** Newest events of an application that live clients can read again. */
-const EVENTS_MAX = 1_000;
-
+const EVENTS_MS = EVENTS_RETAINED.hours * 3_600_000;
 export const RETENTION_INTERVAL_MS = 5 * 60_000;
 
 export const BATCH_MAX = 1_000;
@@ -19,7 +17,7 @@ const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
 export function createRetentionSweep(
   db: Db,
   clock: () => Date,
-  { eventCount = EVENTS_MAX, applicationsMax = APPLICATIONS_MAX } = {},
+  { eventCount = EVENTS_RETAINED.count, applicationsMax = APPLICATIONS_MAX } = {},
 ): Sweep {
   return async (signal) => {
     const before = (ageMs: number) => new Date(clock().getTime() - ageMs);

@@ -4,7 +4,8 @@ import type { PreparedCall } from '@latchkey/audit/idempotency.store';
 import { hasEnded } from '@latchkey/kit/database/process-lock';
 import { sql } from 'kysely';
 import type { Db } from '../db/schema.ts';
-import { afterMs, type Claim, OWN_REMOVAL_MS } from '../storage/object-deletion/object-deletion.store.ts';
+import { afterMs, type Claim } from '../storage/object-deletion/object-deletion.store.ts';
+import { OWN_REMOVAL_MS } from '../storage/object-deletion/removal-delay.ts';
 
 /**
  * `waiting` for its image; `stored`, before identity knows of it; `recorded` as the account's;

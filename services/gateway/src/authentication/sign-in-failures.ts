@@ -63,7 +63,7 @@ export function createSignInFailures({
     const state = await limiter.hit(count);
     if (state.allowed) return [count];
     if (known) throw limitReached(state);
-    // In this order: a network that has used its attempt takes none of the others.
+    // In this order: a network that has used its attempt takes none of the shared ones.
     const spare = [
       { limit: { ...limit, max: 1 }, subject: `${account}:own:${wideNetwork}` },
       { limit: { ...limit, max: SPARE_ATTEMPTS }, subject: `${account}:spare` },

@@ -1,8 +1,8 @@
 import type { DescEnum, DescMessage, DescMethod } from '@bufbuild/protobuf';
 import { APPLICATION_NAME, describeLength } from '@latchkey/contract/lengths';
 import { JSON_BODY_KIB_MAX } from '@latchkey/contract/limits';
-import { createErrors, reasonsOf } from '@latchkey/kit/errors/error-catalogue';
 import { commonErrors, type DomainError, ERROR_KINDS } from '@latchkey/kit/errors/errors';
+import { createErrors, reasonsOf } from '@latchkey/kit/errors/read-proto-errors';
 import { z } from 'zod';
 import { isStateChanging } from '../authentication/csrf.ts';
 import { METHODS, SERVICES } from '../clients.ts';

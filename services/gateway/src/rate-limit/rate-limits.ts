@@ -21,7 +21,7 @@ export const rateLimitSettings = {
   UPDATE_FEEDS_PER_MINUTE: limit.default(DEFAULT_LIMITS.UPDATE_FEEDS_PER_MINUTE),
 };
 
-/** Events allowed in a window that begins with the first of them. */
+/** Requests or failures allowed in a window, which begins with the first of them. */
 export interface Limit {
   /** Name in the `RateLimit` headers, and of the counters. */
   readonly name: string;
@@ -60,7 +60,7 @@ export function toLimitState(limit: Limit, count: number, resetMs: number) {
   return { limit, allowed: count <= limit.max, remaining: Math.max(0, limit.max - count), resetMs: Math.max(0, resetMs) };
 }
 
-/** The limit that rejected the event, else the one that will reject first. */
+/** The limit that rejected; else the one with fewer left. */
 export function tighter(a: LimitState, b: LimitState): LimitState {
   if (!b.allowed) return b;
   return !a.allowed || a.remaining <= b.remaining ? a : b;

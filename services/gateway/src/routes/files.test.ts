@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
-import { createErrors } from '@latchkey/kit/errors/error-catalogue';
 import { toConnectError } from '@latchkey/kit/errors/errors';
+import { createErrors } from '@latchkey/kit/errors/read-proto-errors';
 import { type FileError, FileErrorSchema, type FileService } from '@latchkey/proto/latchkey/files/v1/file_pb';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { ACCOUNT, toKey, useTestGateway } from '../testing/test-gateway.ts';

@@ -1,3 +1,4 @@
+import { MAIL_LINK_MINUTES, MAILS_PER_HOUR_MAX } from '@latchkey/contract/limits';
 import { z } from 'zod';
 import { clearCache } from '../authentication/cookies.ts';
 import { countPasswordFailures } from '../authentication/sign-in-failures.ts';
@@ -38,7 +39,7 @@ export function credentialRoutes(context: RouteContext) {
       summary: 'Send a mail to reset the password',
       description: [
         'The response is the same whether or not an account has the email.',
-        'The link in the mail is valid once for 30 minutes. An account gets 5 such mails an hour; further ones are not sent.',
+        `The link in the mail is valid once for ${MAIL_LINK_MINUTES} minutes. An account gets ${MAILS_PER_HOUR_MAX} such mails an hour; further ones are not sent.`,
       ].join(' '),
       limit,
       body: forgotBody,
@@ -63,8 +64,8 @@ export function credentialRoutes(context: RouteContext) {
       summary: 'Change the email',
       description: [
         'Sends a mail with a link to the new address, and a notice to the current one.',
-        'The email changes when `confirmEmail` gets the token of the link, which is valid once for 30 minutes.',
-        'An account and an address get 5 mails with a link an hour.',
+        `The email changes when \`confirmEmail\` gets the token of the link, which is valid once for ${MAIL_LINK_MINUTES} minutes.`,
+        `An account and an address get ${MAILS_PER_HOUR_MAX} mails with a link an hour.`,
       ].join(' '),
       limit,
       body: emailBody,

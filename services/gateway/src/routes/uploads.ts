@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import { UNFINISHED_UPLOADS_MAX, UPLOAD_METADATA_LENGTH_MAX } from '@latchkey/contract/resumable-upload';
+import { UNFINISHED_UPLOADS_MAX, UPLOAD_LIFETIME_HOURS, UPLOAD_METADATA_LENGTH_MAX } from '@latchkey/contract/resumable-upload';
 import { fromConnectError } from '@latchkey/kit/errors/errors';
 import { ChunkedRequest } from '@latchkey/kit/http/chunked-request';
 import { AppendUploadResponseSchema, type Upload } from '@latchkey/proto/latchkey/files/v1/upload_pb';
@@ -92,7 +92,7 @@ const tusHeaders = z.object({
 
 const OFFSET_HEADERS = {
   'Upload-Offset': 'Bytes that are stored.',
-  'Upload-Expires': 'When the upload expires: 24 hours after its last chunk.',
+  'Upload-Expires': `When the upload expires: ${UPLOAD_LIFETIME_HOURS} hours after its last chunk.`,
   'X-File-Id': 'Id of the file, once it is stored.',
   'X-File-Checksum': 'SHA-256 of the file in hex, once it is stored.',
 };
@@ -149,7 +149,7 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
       ...tus,
       summary: 'Create a resumable upload',
       description: [
-        'tus 1.0.0. Makes the checks of `uploadFile`, and reserves the name, the storage and one file until the upload expires, 24 hours after its last chunk.',
+        `tus 1.0.0. Makes the checks of \`uploadFile\`, and reserves the name, the storage and one file until the upload expires, ${UPLOAD_LIFETIME_HOURS} hours after its last chunk.`,
         `The body may be the first chunk. An account has at most ${UNFINISHED_UPLOADS_MAX} unfinished uploads.`,
       ].join(' '),
       limit: { limit: limits.uploads, per: 'account' },
@@ -211,7 +211,7 @@ export function uploadRoutes({ clients, filesData, limits }: RouteContext) {
     getUpload: defineRoute(`GET ${URL}/:id`, 'files:upload', {
       ...tus,
       summary: 'Get an upload',
-      description: '`HEAD` is the request of tus. A finished upload is remembered for 24 hours.',
+      description: `\`HEAD\` is the request of tus. A finished upload is remembered for ${UPLOAD_LIFETIME_HOURS} hours.`,
       params,
       headers: tusHeaders.partial(),
       data: upload,

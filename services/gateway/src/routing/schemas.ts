@@ -2,7 +2,7 @@ import { FILE_NAME, FILE_NAME_LENGTH_MAX, FILE_NAME_RULE, isFileName } from '@la
 import { withoutInvisible } from '@latchkey/contract/invisible';
 import { KEY_OVERLAP_SECONDS_MAX } from '@latchkey/contract/key-overlap';
 import { describeLength, EMAIL_LENGTH_MAX, type Length, PASSWORD, SEARCH_PARAMS_LENGTH_MAX } from '@latchkey/contract/lengths';
-import { USAGE_DAYS_MAX } from '@latchkey/contract/limits';
+import { FRESH_SESSION_MINUTES, USAGE_DAYS_MAX } from '@latchkey/contract/limits';
 import { withDescending } from '@latchkey/contract/list-order';
 import { formatCount, hasLength, isStorable } from '@latchkey/kit/validation/text';
 import { z } from 'zod';
@@ -69,9 +69,11 @@ export const newPassword = textWithin(PASSWORD).meta({ description: `${describeL
 export const twoFactorCode = z.string();
 
 export const ownerProof = {
-  password: textUpTo(1_000).exactOptional().meta({
-    description: 'Password of the account. If it has none, the session must have been opened within the last 10 minutes.',
-  }),
+  password: textUpTo(1_000)
+    .exactOptional()
+    .meta({
+      description: `Password of the account. If it has none, the session must have been opened within the last ${FRESH_SESSION_MINUTES} minutes.`,
+    }),
   code: twoFactorCode
     .exactOptional()
     .meta({ description: 'Code of the second factor, or a recovery code; ignored where there is none.' }),

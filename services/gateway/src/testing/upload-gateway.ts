@@ -1,7 +1,7 @@
 import { hash, randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { MessageInitShape, MessageShape } from '@bufbuild/protobuf';
-import { createErrors } from '@latchkey/kit/errors/error-catalogue';
+import { createErrors } from '@latchkey/kit/errors/read-proto-errors';
 import { createLogger } from '@latchkey/kit/log/logger';
 import { bodyRoute, type HttpRoute } from '@latchkey/kit/rpc/server/http-route';
 import { startRpcServer } from '@latchkey/kit/rpc/server/server';

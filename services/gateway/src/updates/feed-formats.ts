@@ -15,7 +15,7 @@ export function tauriUpdate(release: Release, artifact: ReleaseArtifact, urlOf: 
 }
 
 /**
- * `latest.yml` of electron-updater. Its values are in the JSON that YAML includes. The files for
+ * `latest.yml` of electron-updater. Values are JSON strings, which are valid YAML. The files for
  * x86_64 are the first: it takes the first one if no name has its architecture.
  */
 export function electronUpdate(release: Release, found: readonly ReleaseArtifact[], urlOf: UrlOf): string {

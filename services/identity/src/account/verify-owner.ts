@@ -1,3 +1,4 @@
+import { FRESH_SESSION_MINUTES } from '@latchkey/contract/limits';
 import type { DomainError } from '@latchkey/kit/errors/errors';
 import { toId } from '@latchkey/kit/validation/id';
 import type { ChangePasswordRequest } from '@latchkey/proto/latchkey/identity/v1/credential_pb';
@@ -13,7 +14,7 @@ import { getAccount } from './account.ts';
 import { failureLimitReached, PASSWORD_FAILURES_MAX, withFailure } from './proof-failures.ts';
 
 /** A session of an account without a password counts as a fresh sign-in for this long. */
-const FRESH_MS = 10 * 60_000;
+const FRESH_MS = FRESH_SESSION_MINUTES * 60_000;
 
 type OwnerProof = Pick<ChangePasswordRequest, 'password' | 'code'>;
 
@@ -21,7 +22,7 @@ type OwnersChange<T> = (tx: Db, current: AccountRow, twoFactor: TwoFactorRow | u
 
 /**
  * Runs a transaction for what a session alone must not do, such as linking. An account without a
- * password needs a session opened within 10 minutes, also where it has a second factor, which an
+ * password needs a fresh session, also where it has a second factor, which an
  * intruder with a session could have turned on.
  * @throws `account_not_found`, `oidc_session_too_old`, and what {@link runAsOwner} throws
  */

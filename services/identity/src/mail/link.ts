@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { MAILS_PER_HOUR_MAX } from '@latchkey/contract/limits';
+import { MAIL_LINK_MINUTES, MAILS_PER_HOUR_MAX } from '@latchkey/contract/limits';
 import { hmac } from '@latchkey/kit/crypto/secrets';
 import { newId } from '@latchkey/kit/validation/id';
 import type { IdentityContext } from '../context.ts';
@@ -7,7 +7,7 @@ import type { Db } from '../db/schema.ts';
 import { errors } from '../proto-errors.ts';
 import { insertMail, type LinkHolder, type MailRow, selectLatestLink, selectLink } from './mail.store.ts';
 
-const LIFETIME_MS = 30 * 60_000;
+const LIFETIME_MS = MAIL_LINK_MINUTES * 60_000;
 /** Window of the limit; older mails are deleted. */
 export const LINKS_WINDOW_MS = 60 * 60_000;
 /** 192 bits: a link to a local server then fits in an unfolded line of a mail (76 characters). */

@@ -1,3 +1,4 @@
+import { MAIL_LINK_MINUTES } from '@latchkey/contract/limits';
 import type { MailRow } from './mail.store.ts';
 
 interface MailFacts {
@@ -20,8 +21,8 @@ const TEXTS: Record<MailRow['kind'], (facts: MailFacts) => { readonly subject: s
   password_reset: ({ publicUrl, token }) => ({
     subject: 'Reset your Latchkey password',
     lines: [
-      'someone asked to reset the password of your Latchkey account. Open this',
-      'link within 30 minutes to choose another password:',
+      'Someone asked to reset the password of your Latchkey account. Open this',
+      `link within ${MAIL_LINK_MINUTES} minutes to choose another password:`,
       '',
       `${publicUrl}/reset-password#token=${token}`,
       '',
@@ -32,8 +33,8 @@ const TEXTS: Record<MailRow['kind'], (facts: MailFacts) => { readonly subject: s
   email_change: ({ publicUrl, token }) => ({
     subject: 'Confirm your new email address',
     lines: [
-      'you asked to use this address for your Latchkey account. Open this link',
-      'within 30 minutes, in the browser that you are signed in with:',
+      'You asked to use this address for your Latchkey account. Open this link',
+      `within ${MAIL_LINK_MINUTES} minutes, in the browser that you are signed in with:`,
       '',
       `${publicUrl}/confirm-email#token=${token}`,
       '',

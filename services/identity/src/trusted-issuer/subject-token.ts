@@ -64,7 +64,7 @@ export async function verifyToken(
     const { sub = '', iat = 0, exp = 0 } = payload;
     const claims = new Set(toClaimTexts(payload));
     if (!trusted.claims.every((claim) => claims.has(claim))) return errors.token_not_accepted();
-    // The tolerance is for clocks that are ahead, and for these alone.
+    // The library applies the tolerance to age and expiry too: here only clocks ahead get it.
     const nowS = now.getTime() / 1_000;
     if (exp <= nowS || iat < nowS - AGE_MAX_S) return errors.token_expired();
     const endS = Math.min(exp, iat + AGE_MAX_S) + AHEAD_MAX_S;

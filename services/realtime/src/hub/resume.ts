@@ -2,7 +2,7 @@ import type { EventLog } from '../event/event-log.ts';
 import type { Frame } from '../frame/frame.ts';
 import type { Hub, HubApplication } from './hub.ts';
 
-/** The last event that a client knows. Without an epoch, it is taken as one of the current. */
+/** The last event that a client knows. Without an epoch, the current one is assumed. */
 export interface LastEvent {
   readonly epoch: string | undefined;
   readonly sequence: number;
@@ -25,7 +25,7 @@ export interface ResumeRequest {
 
 /**
  * Resumes after the client's last event where it has the current epoch and the event log still has
- * all later events (apps stores the newest 1,000, for 24 hours); else at the snapshot.
+ * all later events (`EVENTS_RETAINED` of the contract); else at the snapshot.
  */
 export async function planStart(
   { hub, log }: { readonly hub: Hub | undefined; readonly log: Pick<EventLog, 'readForClient'> },

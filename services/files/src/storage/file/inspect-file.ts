@@ -7,7 +7,7 @@ import type { ApplicationRef } from '../application/owned-application.ts';
 import { objectKey } from '../object-store/object-store.ts';
 import { requireFileRef } from './file.ts';
 import { type Digests, insertDigests, selectForRelease } from './inspect-file.store.ts';
-import { findSigningKey } from './signature.ts';
+import { findSigningKey } from './verify-signature.ts';
 
 /** Largest file whose signature may need all its bytes in memory. Others need a prehashed one. */
 const WHOLE_BYTES_MAX = 256 * 1024 * 1024;

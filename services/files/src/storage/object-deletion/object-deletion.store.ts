@@ -1,12 +1,6 @@
 import { sql } from 'kysely';
 import type { Db } from '../../db/schema.ts';
 
-/** Time in which a process that deleted rows removes their objects; then the sweeper does. */
-export const OWN_REMOVAL_MS = 15_000;
-
-/** Time in which an abandoned upload may still write its object. */
-export const LATE_WRITE_MS = 60_000;
-
 /** Number of rows that a sweeper claims, and the length of its claim. */
 export interface Claim {
   readonly limit: number;

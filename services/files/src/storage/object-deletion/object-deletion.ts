@@ -51,7 +51,7 @@ export async function sweepObjectDeletions({ db, store, limits, logger }: SweepC
   const limit = pLimit(CONCURRENT_REMOVALS);
   for (let claimed = BATCH; claimed === BATCH && !signal.aborted; ) {
     removed = 0;
-    // The claim of a sweeper that is killed lasts for one interval.
+    // The claim of a sweeper that was killed expires after one interval.
     const keys = await claimObjectDeletions(db, { limit: BATCH, claimMs: limits.sweepIntervalMs });
     const groups = Math.ceil(keys.length / KEYS_PER_REMOVAL);
     await limit.map([...Array(groups).keys()], (i) => remove(keys.slice(i * KEYS_PER_REMOVAL, (i + 1) * KEYS_PER_REMOVAL)));

@@ -3,7 +3,8 @@ import { deleteExpired } from '@latchkey/kit/database/delete-expired';
 import { hasEnded } from '@latchkey/kit/database/process-lock';
 import { type RawBuilder, sql } from 'kysely';
 import type { Db } from '../../db/schema.ts';
-import { afterMs, LATE_WRITE_MS } from '../object-deletion/object-deletion.store.ts';
+import { afterMs } from '../object-deletion/object-deletion.store.ts';
+import { LATE_WRITE_MS } from '../object-deletion/removal-delay.ts';
 import type { Appended } from '../object-store/object-store.ts';
 
 const LIFETIME_MS = UPLOAD_LIFETIME_HOURS * 3_600_000;

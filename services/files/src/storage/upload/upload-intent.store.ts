@@ -2,7 +2,8 @@ import { hasEnded } from '@latchkey/kit/database/process-lock';
 import { type RawBuilder, sql } from 'kysely';
 import type { Db } from '../../db/schema.ts';
 import type { FileLimits } from '../../limits.ts';
-import { afterMs, LATE_WRITE_MS } from '../object-deletion/object-deletion.store.ts';
+import { afterMs } from '../object-deletion/object-deletion.store.ts';
+import { LATE_WRITE_MS } from '../object-deletion/removal-delay.ts';
 import { usageLock } from './usage.store.ts';
 
 export interface ClaimedIntent {
