@@ -7,7 +7,7 @@ import { gzipSync } from 'node:zlib';
 import { Latchkey } from '@latchkey/client';
 import { ROOT } from '@latchkey/launcher/program';
 import { eventually } from '@latchkey/testkit/eventually';
-import { IN_TEST_ALL } from '@latchkey/testkit/vitest/test-all';
+import { IN_TEST_ALL, isTestAll } from '@latchkey/testkit/vitest/test-all';
 import type { Page } from 'playwright-core';
 import { rolldown } from 'rolldown';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
@@ -54,7 +54,7 @@ async function installPackedClient(folder: string): Promise<string> {
   return project;
 }
 
-describe('the packed client, in an empty project,', () => {
+describe('the packed client, in an empty project,', IN_TEST_ALL, () => {
   it('runs the first script of its documentation', async () => {
     const text = await readFile(join(ROOT, 'docs/client.md'), 'utf8');
     const [, script = '', output] = /^```js\n([\s\S]*?)^```\n\n```\n([\s\S]*?)^```/m.exec(text) ?? [];
@@ -65,7 +65,7 @@ describe('the packed client, in an empty project,', () => {
     expect((await run(process.execPath, args, options)).stdout).toBe(output);
   });
 
-  it('has types that every way to resolve modules finds', IN_TEST_ALL, async () => {
+  it('has types that every way to resolve modules finds', async () => {
     await run(join(TOOLS, 'attw'), ['--profile', 'esm-only', join(folder, 'latchkey-client-0.1.0.tgz')]);
   });
 
@@ -112,7 +112,7 @@ describe('the packed client, in an empty project,', () => {
   });
 });
 
-describe('the packed client, in a browser,', IN_CHROMIUM, () => {
+describe('the packed client, in a browser,', isTestAll ? IN_CHROMIUM : IN_TEST_ALL, () => {
   let page: Page;
   let server: PageServer;
   let applicationId: string;
