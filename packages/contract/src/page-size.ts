@@ -1,4 +1,6 @@
-/** Most rows on a page of gRPC. Cursors: `page-token.ts` of apps, `audit-cursor.ts` of the gateway. */
+/**
+ * Most rows on a page of gRPC. Cursors: `page-token.ts` of apps, `audit-cursor.ts` of the gateway.
+ */
 export const RPC_PAGE_SIZE_MAX = 1_000;
 
 /** Rows on a page of the files table. REST always uses the default. */

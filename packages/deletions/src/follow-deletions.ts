@@ -38,8 +38,9 @@ const FAILURES_MAX = 10;
 
 /**
  * Forgets deleted applications in two ways: by a queue worker, promptly, and by a sweep that
- * reconciles with the apps service, as Redis may lose jobs. The first sweep reads all deletions that
- * are retained; each later one those since the start of the last complete one, less an overlap.
+ * reconciles with the apps service, as Redis may lose jobs. The first sweep reads all deletions
+ * that are retained; each later one those since the start of the last complete one, less an
+ * overlap.
  */
 export function followDeletions(options: FollowOptions): { readonly worker: QueueWorker; readonly reconcile: Sweep } {
   const { service, redisUrl, appsTransport, clock, logger, selectPending, selectUnfinished, forget } = options;

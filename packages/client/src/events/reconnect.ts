@@ -5,7 +5,8 @@ const DELAY_MS_MAX = 30_000;
 /** Spread of the clients of a node that has died: one node can't open all sockets at once. */
 const FIRST_DELAY_MS = 10_000;
 /**
- * Browsers can't tell a rejected key from an unreachable service: after this many failures, the client tries rarely.
+ * Browsers can't tell a rejected key from an unreachable service: after this many failures, the
+ * client tries rarely.
  */
 const FAILURES_MANY = 10;
 const RARE_DELAY_MS_MAX = 300_000;

@@ -7,7 +7,10 @@ import { closeAfterAnswer, isAnswering, isTransferring } from './connections.ts'
 import { isLingering, lingeringClose } from './lingering-close.ts';
 
 const ACCEPT_MS_MAX = 1_000;
-/** Time in which an open connection may still bring a request, once none is waiting, in milliseconds. */
+/**
+ * Time in which an open connection may still bring a request, once none is waiting, in
+ * milliseconds.
+ */
 const LINGER_MS = 250;
 const SWEEP_INTERVAL_MS = 20;
 const LAST_WORDS_LIMITS = { totalMs: 1_000, silenceMs: 250 };

@@ -41,8 +41,8 @@ export async function probeReadiness(check: ReadinessCheck): Promise<{ statusCod
 }
 
 /**
- * `/healthz` succeeds while the process runs, `/readyz` while it is ready: `database/data-service.ts`
- * says what apps, files and identity check, the `service.ts` of gateway and realtime what they do.
+ * `/healthz` succeeds while the process runs, `/readyz` while it is ready. The checks of apps, files
+ * and identity are in `database/data-service.ts`, those of gateway and realtime in `service.ts`.
  */
 export function registerProbes(app: FastifyInstance, checkReady: ReadinessCheck): void {
   const hidden = { schema: { hide: true } as object };

@@ -22,7 +22,10 @@ export interface Path {
   readonly name: string;
   /** Header in which a caller sends its deadline, and one of 50 ms; absent where none is sent. */
   readonly deadlineHeader?: Readonly<Record<string, string>>;
-  /** Returns a client and the log of a server that can talk; `stop` stops the server, where it is ours. */
+  /**
+   * Returns a client and the log of a server that can talk; `stop` stops the server, where it is
+   * ours.
+   */
   open(
     routes: readonly RpcRoute[],
     options?: PathOptions,

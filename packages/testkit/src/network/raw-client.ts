@@ -6,7 +6,9 @@ export type RawClient = Awaited<ReturnType<typeof openRawClient>>;
 
 const CHUNK = Buffer.alloc(256 * 1024, 'x');
 
-/** Opens a TCP connection to a port of this machine, which the test drives by hand until it ends. */
+/**
+ * Opens a TCP connection to a port of this machine, which the test drives by hand until it ends.
+ */
 export async function openRawClient(port: number) {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
   onTestFinished(() => void socket.destroy());

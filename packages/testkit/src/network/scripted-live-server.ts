@@ -7,7 +7,10 @@ export type Turn = { readonly status: number; readonly headers?: Record<string, 
 
 export type ScriptedLiveServer = Awaited<ReturnType<typeof startScriptedLiveServer>>;
 
-/** Starts a server for tests of clients that takes one turn for each upgrade, and repeats the last one. */
+/**
+ * Starts a server for tests of clients that takes one turn for each upgrade, and repeats the last
+ * one.
+ */
 export async function startScriptedLiveServer(turns: readonly Turn[]) {
   const requests: IncomingMessage[] = [];
   const server = createServer();

@@ -14,7 +14,8 @@ const START_TIMEOUT_MS = 15_000;
 export type S3Server = Exclude<Awaited<ReturnType<typeof startS3Server>>, { readonly unavailable: string }>;
 
 /**
- * Starts an empty S3 server of others, versitygw on a folder, on 127.0.0.1, which ends with this process.
+ * Starts an empty S3 server of others, versitygw on a folder, on 127.0.0.1, which ends with this
+ * process.
  *
  * @returns why this machine has no S3 server, for the names of skipped tests, if it has none
  */

@@ -49,7 +49,10 @@ export function useTestFiles(): TestFiles {
   return files;
 }
 
-/** The service on its own database and folder, beside a fake apps service; its clock stands until moved. */
+/**
+ * The service on its own database and folder, beside a fake apps service; its clock stands until
+ * moved.
+ */
 export async function startTestFiles() {
   const database = await createTestDatabase({ schema: 'files', migrate: migrateFiles });
   const objectsDir = await mkdtemp(join(tmpdir(), 'latchkey-objects-'));

@@ -32,9 +32,9 @@ export type SignInFailures = ReturnType<typeof createSignInFailures>;
 
 /**
  * Limits wrong passwords per account, whether or not the account exists: the number of the setting
- * `SIGN_IN_FAILURES_PER_15_MINUTES`, 10 by default, in 15 minutes (`rate-limits.ts`). Each network of the
- * owner's recent sign-ins has a budget, and all other networks share one. Once that is spent, each
- * unknown network still has one attempt, so that strangers do not lock out the owner.
+ * `SIGN_IN_FAILURES_PER_15_MINUTES`, 10 by default, in 15 minutes (`rate-limits.ts`). Each network
+ * of the owner's recent sign-ins has a budget, and all other networks share one. Once that is
+ * spent, each unknown network still has one attempt, so that strangers do not lock out the owner.
  */
 export function createSignInFailures({
   redis,
@@ -119,7 +119,10 @@ function subjectsOf(email: string, clientIp: string) {
   return { account, network: digest(`${account} ${network}`), wideNetwork: digest(`${account} ${wide}`) };
 }
 
-/** Hides emails and networks in Redis. Without a key: anyone who reads Redis can still test a guessed email. */
+/**
+ * Hides emails and networks in Redis. Without a key: anyone who reads Redis can still test a
+ * guessed email.
+ */
 function digest(text: string): string {
   return hash('sha256', text, 'base64url');
 }

@@ -23,7 +23,10 @@ export interface ApiKeyChange {
 
 export type ColumnChanges = Partial<Pick<ApiKeyRow, 'name' | 'scopes' | 'all_applications' | 'application_ids' | 'expires_at'>>;
 
-/** Validates a change without the stored key. One that opens the key to all applications clears its list. */
+/**
+ * Validates a change without the stored key. One that opens the key to all applications clears its
+ * list.
+ */
 export function parseChange(change: ApiKeyChange, now: Date): ColumnChanges {
   const { name, scopes, allApplications, expiresAt } = change;
   const applicationIds = change.applicationIds && parseApplicationIds(change.applicationIds);

@@ -13,7 +13,10 @@ export function createConnectionQuota(max: Readonly<Record<'total' | 'perNetwork
   const ofNetwork = new ConcurrencyLimit(max.perNetwork);
   const ofApplication = new ConcurrencyLimit(max.perApplication);
   return {
-    /** Counts a socket of a network. The function that it returns releases it; throws over the limit. */
+    /**
+     * Counts a socket of a network. The function that it returns releases it; throws over the
+     * limit.
+     */
     acquire: (network: string) =>
       acquireAll(
         [all, '', () => errors.node_full(describe('sockets', all.max))],
