@@ -54,8 +54,8 @@ Deployment has separate tests, which need root on Debian: deploy/test/compose-ru
 
 Stops and breaks processes under load, and checks that nothing is lost. With fleet, two of each service run.
 
-Environment variables: FAULT_MINUTES (10), FAULT_SEED, FAULT_SHAPE (standalone or deployed), FAULT_KEEP (false);
-with fleet: FAULT_SEED, FAULT_SECONDS (8), FAULT_NAME.`,
+Environment variables: FAULT_MINUTES (10), FAULT_SECONDS (4) that each fault lasts, FAULT_NAME of the faults, and
+FAULT_SEED, which repeats one run.`,
   },
   check: {
     run: async (args) => ((await runChecks(selectChecks(args))).length === 0 ? 0 : 1),
