@@ -50,9 +50,10 @@ Deployment has separate tests, which need root on Debian: deploy/test/compose-ru
   },
   'test:faults': {
     run: command('e2e/src/faults/main'),
-    usage: `npm run test:faults [-- fleet]
+    usage: `npm run test:faults [-- standalone|s3|disk|fleet...]
 
-Stops and breaks processes under load, and checks that nothing is lost. With fleet, two of each service run.
+Stops and breaks processes under load, and checks that nothing is lost, with each target or the named ones in turn: one
+process with files on disk, in S3 or on a small disk, and two of each service (fleet).
 
 Environment variables: FAULT_MINUTES (10), FAULT_SECONDS (4) that each fault lasts, FAULT_NAME of the faults, and
 FAULT_SEED, which repeats one run.`,
