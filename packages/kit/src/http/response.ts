@@ -1,13 +1,13 @@
 import type { ServerResponse } from 'node:http';
 import { type DomainError, ERROR_KINDS, MALFORMED_MESSAGE } from '../errors/errors.ts';
 
-/** Headers of every response but downloads: no cache may store keys and settings. */
+/** Headers of every response; downloads have others. No cache may store keys and settings. */
 export const STANDARD_HEADERS = { 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' } as const;
 
 /** For bytes of users: no script in them may run, and nothing be loaded. */
 export const UNTRUSTED_CONTENT_POLICY = "sandbox; default-src 'none'";
 
-/** Headers of every response. With a `publicUrl` of https, browsers must use it (RFC 6797). */
+/** The standard headers. With a `publicUrl` of https, browsers must use it (RFC 6797). */
 export function standardHeaders(publicUrl: string | undefined): Readonly<Record<string, string>> {
   const isSecure = publicUrl?.startsWith('https:');
   return { ...STANDARD_HEADERS, ...(isSecure && { 'strict-transport-security': 'max-age=31536000' }) };

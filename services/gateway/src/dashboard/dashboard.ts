@@ -106,6 +106,7 @@ function realtimeUrlFor({ protocol, host }: FastifyRequest, config: GatewayConfi
   return new URL(`${protocol === 'https' ? 'wss' : 'ws'}://${page.hostname}${port}${REALTIME_PATH}`);
 }
 
+/** Further security headers are the `standardHeaders` of kit. */
 function contentSecurityPolicy(realtime: URL | undefined): string {
   return [
     "default-src 'none'",

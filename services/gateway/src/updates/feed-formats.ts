@@ -16,7 +16,7 @@ export function tauriUpdate(release: Release, artifact: ReleaseArtifact, urlOf: 
 
 /**
  * `latest.yml` of electron-updater. Values are JSON strings, which are valid YAML. The files for
- * x86_64 are the first: it takes the first one if no name has its architecture.
+ * x86_64 are the first: electron-updater takes the first one if no name has its architecture.
  */
 export function electronUpdate(release: Release, found: readonly ReleaseArtifact[], urlOf: UrlOf): string {
   const isOther = ({ arch }: ReleaseArtifact) => Number(canonicalLabel(arch) !== 'x86_64');

@@ -3,6 +3,7 @@ import type { ReachedLimit } from '@latchkey/kit/errors/errors';
 /** Window of the limits on wrong codes, and on wrong passwords within sessions. */
 const WINDOW_MS = 15 * 60_000;
 
+/** Wrong passwords within a session; the gateway limits those at sign-in. */
 export const PASSWORD_FAILURES_MAX = 10;
 
 /** Failures of the window, oldest first. Future ones count, as clocks of processes may differ. */

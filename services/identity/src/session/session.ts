@@ -19,7 +19,7 @@ import { errors } from '../proto-errors.ts';
 import * as store from './session.store.ts';
 
 const DAY_MS = 86_400_000;
-/** From the last use: `authentication.ts` records one at most once a minute and address. */
+/** Since the last use. `authentication.ts` records a use at most once a minute from one address. */
 export const IDLE_LIFETIME_MS = 7 * DAY_MS;
 const ABSOLUTE_LIFETIME_MS = 30 * DAY_MS;
 /** 256 random bits. */

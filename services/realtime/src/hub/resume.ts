@@ -25,7 +25,7 @@ export interface ResumeRequest {
 
 /**
  * Resumes after the client's last event where it has the current epoch and the event log still has
- * all later events (`EVENTS_RETAINED` of the contract); else at the snapshot.
+ * all later events (`EVENTS_RETAINED` in `limits.ts` of the contract); else at the snapshot.
  */
 export async function planStart(
   { hub, log }: { readonly hub: Hub | undefined; readonly log: Pick<EventLog, 'readForClient'> },

@@ -1,4 +1,4 @@
-/** Time that a process has to remove the objects of rows it deleted; then the sweeper does. */
+/** Time in which the process that deleted a row removes its object; then the sweeper does. */
 export const OWN_REMOVAL_MS = 15_000;
 
 /** Time in which an abandoned upload may still write its object. */
