@@ -52,7 +52,7 @@ export async function runTransaction<DB, T>(
     const earlier = call.isLookedUp ? undefined : await findResult<T>(tx, call);
     if (earlier) return earlier.value;
     const value = await run(tx);
-    // A committed rejection changed nothing: a repetition may run again.
+    // Not stored: a rejection may be repeated, with what it commits, such as a count of failures.
     if (value instanceof DomainError) return value;
     const xid = await storeResult(tx, prepareCall(call, call.sealingKey, value));
     addCommitProof(tx, { table: 'idempotency_record', id: call.id, xid });

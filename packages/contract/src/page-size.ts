@@ -1,5 +1,6 @@
 /**
- * Most rows on a page of gRPC. Cursors: `page-token.ts` of apps, `audit-cursor.ts` of the gateway.
+ * Most rows on a page of apps over gRPC, and their number by default. Cursors: `page-token.ts` of
+ * apps, `audit-cursor.ts` of the gateway.
  */
 export const RPC_PAGE_SIZE_MAX = 1_000;
 

@@ -4084,7 +4084,7 @@ export interface operations {
     listAuditEntries: {
         parameters: {
             query?: {
-                /** @description Entries of a page. */
+                /** @description Entries of a page, 50 by default. */
                 limit?: number;
                 /** @description `nextCursor` of the page before; absent means the newest entries. */
                 cursor?: string;

@@ -41,9 +41,9 @@ export async function probeReadiness(check: ReadinessCheck): Promise<{ statusCod
 }
 
 /**
- * `/healthz` succeeds while the process runs, `/readyz` while it is ready. The checks of apps, files
- * and identity are in `database/data-service.ts`, those of gateway and realtime in `service.ts`;
- * `process/run-service.ts` adds that peers accept the credential.
+ * `/healthz` succeeds while the process runs, `/readyz` while it is ready. The checks of apps,
+ * files and identity are in `database/data-service.ts`, those of gateway and realtime in
+ * `service.ts`; `process/run-service.ts` adds that peers accept the credential.
  */
 export function registerProbes(app: FastifyInstance, checkReady: ReadinessCheck): void {
   const hidden = { schema: { hide: true } as object };

@@ -1,5 +1,5 @@
 import { timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
-import { AUDIT_PAGE_SIZE } from '@latchkey/contract/page-size';
+import { AUDIT_PAGE_SIZE as PAGE } from '@latchkey/contract/page-size';
 import { ActorKind, type AuditEntry } from '@latchkey/proto/latchkey/audit/v1/audit_pb';
 import { z } from 'zod';
 import { component, defineRoute, type RouteContext } from '../routing/route.ts';
@@ -8,7 +8,7 @@ import { toSettingName } from './application-settings.ts';
 
 const query = z
   .object({
-    limit: queryNumber(1, AUDIT_PAGE_SIZE.max, AUDIT_PAGE_SIZE.default, 'Entries of a page.', AUDIT_PAGE_SIZE.default),
+    limit: queryNumber(1, PAGE.max, PAGE.default, `Entries of a page, ${PAGE.default} by default.`, PAGE.default),
     cursor: anyText.optional().meta({
       description: '`nextCursor` of the page before; absent means the newest entries.',
       examples: ['1778576400000.019a9e41-5d20-7c11-b4f7-61e0a8c2d953.dGhlIE1BQyBvZiBhIHBhZ2'],
