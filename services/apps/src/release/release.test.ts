@@ -63,6 +63,13 @@ describe('a publication', () => {
     expect([(feed as string[])[0], version]).toEqual(['1.10.0', '1.10.0']);
   });
 
+  it.each(['1.9.0', '1.10.0+second', '1.10.0-rc.1'])('is rejected for a version that is not higher: %s', async (version) => {
+    const owned = await apps.createOwned();
+    const other = await draft(owned, version);
+    await publish(await draft(owned, '1.10.0+first'));
+    expect(await refusalOf(publish(other))).toMatchObject({ reason: 'release_downgrade' });
+  });
+
   it('needs a signature by a signing key that is still pinned', async () => {
     const ref = await draft(await apps.createOwned());
     const key = `RWQ${'a'.repeat(53)}`;
